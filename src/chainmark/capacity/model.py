@@ -103,8 +103,8 @@ class Endpoint:
     """An endpoint that is measured by itself.
 
     Attributes:
-        id: a metric's first part, `[a-z0-9_]`: "block_transaction".
-        label: its name in reports: "/block/transaction".
+        id: a metric's first part, `[a-z0-9_]`: "item_history".
+        label: its name in reports: "/item/history".
         requests: its corpus, at least one.
         error_pointers: JSON pointers of the members that distinguish its errors.
         parts: of a mix, its endpoints.

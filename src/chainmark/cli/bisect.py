@@ -27,7 +27,7 @@ def bisect(
         str | None,
         typer.Option(
             metavar="METRIC",
-            help="Metric to search by, e.g. `rss_bytes` or `tx_latency_s.p99`.",
+            help="Metric to search by, e.g. `rss_bytes` or `latency_s.p99`.",
             show_default="the gating metric with the clearest regression",
         ),
     ] = None,

@@ -43,7 +43,7 @@ Margins = Annotated[
     typer.Option(
         "--margin",
         metavar="METRIC=PERCENT",
-        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin tx_latency_s=15%`.",
+        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin latency_s=15%`.",
     ),
 ]
 LearntMargins = Annotated[
@@ -51,7 +51,7 @@ LearntMargins = Annotated[
     typer.Option(
         "--margin",
         metavar="METRIC=PERCENT",
-        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin tx_latency_s=15%`. "
+        help="Acceptable change of a metric, instead of the catalogue's margin: `--margin latency_s=15%`. "
         "`learnt` derives margins from re-runs of one build, `learnt:5%,15%` within these bounds. When single runs "
         "are judged against the release history, margins are widened to the re-run noise, to at most 20 %; "
         "`widened:15%` caps this at 15 %; `catalogue` turns it off.",

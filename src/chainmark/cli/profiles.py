@@ -20,5 +20,5 @@ def profiles(as_json: AsJson = False) -> None:
         return
     table = Table("profile", "description", box=None)
     for name, content in resolved.items():
-        table.add_row(name, content["description"])
+        table.add_row(name, content.get("description", ""))
     out().print(table)

@@ -20,7 +20,7 @@ def located(judgements: Sequence[Judgement], breakdowns: Sequence[Breakdown], ca
         judgements: of all metrics. One counts if its interval excludes zero; if a side has a single run,
             only if it is worse or better, because noise has no location.
         breakdowns: of the same comparison; for each metric, the first one by a fixed set of hosts with continuous
-            measurements counts: blocks by their forger are other blocks in every run.
+            measurements counts: blocks by their producer are other blocks in every run.
         catalogue: for the names of the metrics, and for the fixed sets.
 
     Returns:

@@ -185,7 +185,7 @@ class ChartLine(BaseModel):
 class ChartData(BaseModel):
     """One chart, ready to draw. ``note`` states what was thinned or pooled."""
 
-    id: str  # "tx_latency_s-cdf"
+    id: str  # "latency_s-cdf"
     metric_id: str
     kind: ChartKind
     title: str

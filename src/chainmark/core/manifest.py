@@ -96,7 +96,7 @@ class Subject(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     system: str
-    name: str  # its usual spelling: "CometBFT"
+    name: str  # its usual spelling
     version: str
     revision: str | None = None
     build: str | None = None
@@ -160,7 +160,7 @@ class Configuration(BaseModel):
     """The subject's effective configuration, flattened to dotted keys, and its changes from the defaults.
 
     Attributes:
-        effective: every key common to all nodes, per file ("config.toml", "genesis.json").
+        effective: every key common to all nodes, per file ("config.toml").
         changed: per file, the changes against that version's own defaults that all nodes share.
         changed_per_node: per node and file, the changes that differ between nodes (addresses, peers).
     """

@@ -12,8 +12,8 @@ class Result(BaseModel):
 
     Attributes:
         schema_version: of its JSON; incremented if a key changes its name or its meaning, and not for new keys.
-        title: "CometBFT v1.0.1 against v0.38.17".
-        subtitle: "profile cometbft/demo · 3 + 3 runs, interleaved · 2026-11-20".
+        title: "NAME v1.0.1 against v0.38.17".
+        subtitle: "profile NAME/demo · 3 + 3 runs, interleaved · 2026-11-20".
         date: of the newest run, ISO 8601; never the clock.
     """
 

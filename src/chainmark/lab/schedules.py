@@ -99,6 +99,7 @@ class SweepPlan:
         step: an adaptive search's loads are multiples of it.
         first_load, most_load: the first and the maximum load.
         relative_gap: maximum distance of the two loads around the edge, as a share of the lower one.
+        line: what the loads have in common that differ only in the last number of their keys.
     """
 
     loads: tuple[SweepLoad, ...]
@@ -108,6 +109,7 @@ class SweepPlan:
     most_load: int
     relative_gap: float
     search: Literal["grid", "bisect"] = "grid"
+    line: str = "line of the grid"
 
 
 def forth_and_back(items: Sequence[Item], turn: int) -> list[Item]:
@@ -217,7 +219,7 @@ def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Stan
 def _bounding_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:
     """Loads that bound the range of the edge if the edges of the lines do not.
 
-    A load that is clearly lost in one line bounds nothing if a line with more connections is doubtful at the same load.
+    A load that is clearly lost in one line bounds nothing if another line is doubtful at the same load.
     """
     doubtful = [load.per_s for load, standing in standings.items() if standing in {"leans to kept up", "leans to lost"}]
     if not doubtful:

@@ -39,9 +39,9 @@ ADAPTIVE_ORDER = (
     "out."
 )
 BISECTED_ORDER = (
-    "The results determine which loads of the grid are run: for each number of connections, the middle one of the "
+    "The results determine which loads of the grid are run: for each {line}, the middle one of the "
     "loads between the clearly sustained and the clearly unsustained ones, for each share, until all of these were "
-    "run. The next number of connections begins next to the edge of the previous one. Contradicting loads are run "
+    "run. The next {line} begins next to the edge of the previous one. Contradicting loads are run "
     "again. If they still contradict each other, the rest of the grid is run. Loads that were not run are below "
     "clearly sustained ones, or above clearly unsustained ones. At each load the versions run directly after each "
     "other and take turns to be first (A B, B A). A drift affects both equally. A drift between loads is not averaged "
@@ -53,7 +53,7 @@ def order_description(plan: SweepPlan, *, adaptive: bool = False) -> str:
     """The order of the runs of a sweep, and its reason."""
     if adaptive:
         return ADAPTIVE_ORDER
-    return BISECTED_ORDER if plan.search == "bisect" else GRID_ORDER
+    return BISECTED_ORDER.format(line=plan.line) if plan.search == "bisect" else GRID_ORDER
 
 
 @dataclass(frozen=True)

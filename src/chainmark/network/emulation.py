@@ -2,7 +2,7 @@
 
 Each node has its own network namespace and address. Every packet between two nodes gets the one-way delay of their
 zones, with jitter, loss and limited bandwidth if the plan defines them. The host reaches every node without delay,
-including a disconnected one: load, scrapes and RPC are not emulated.
+including a disconnected one: load, scrapes and queries are not emulated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Links by the kernel: a bridge in a separate namespace, a veth pair to each node, and a tc tree in each node.
 
 The tree of a node has one class for each other node, selected by that node's own address, so each packet has exactly
-the delay of its pair. (CometBFT's shell script of v1.0.1 matched in each class the addresses of all zones but the
-intended one, and the first filter won: nearly every pair had the first zone's delay.) netem gets a rate even if none is
-requested: with one it keeps the order of packets, without it jitter reorders them.
+the delay of its pair. A class that matched the addresses of all zones but its own would give nearly every pair the
+first zone's delay, because the first filter wins. netem gets a rate even if none is requested: with one it keeps the
+order of packets, without it jitter reorders them.
 """
 
 from __future__ import annotations

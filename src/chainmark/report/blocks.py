@@ -271,7 +271,7 @@ def words(*headings: str) -> list[Column]:
 
 
 def short_labels(labels: Sequence[str]) -> tuple[list[str], str]:
-    """Labels without the words that all of them begin or end with, and those words: "0.50", "0.80" and "adoption"."""
+    """Labels without the words that all of them begin or end with, and those words: "0.50", "0.80" and "delay"."""
     split = [label.split() for label in labels]
     if len(split) < 2:
         return list(labels), ""

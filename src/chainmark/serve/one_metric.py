@@ -47,7 +47,7 @@ def metric_document(document: Document, id_: str) -> Document:
 
     Args:
         document: the comparison's.
-        id_: of the metric and its statistic: "tx_latency_s.p99".
+        id_: of the metric and its statistic: "latency_s.p99".
 
     Raises:
         UsageError: it compares no such metric.

@@ -67,7 +67,7 @@ class Follower:
 
     @property
     def subject(self) -> str:
-        """The subject of the run: "Cardano 10.6.2"."""
+        """The subject of the run: "NAME 10.6.2"."""
         return f"{self._manifest.subject.name} {self._manifest.subject.version}"
 
     @property
@@ -349,7 +349,7 @@ class Follower:
         return min(rows, key=first)
 
     def _lone_roles(self, rows: Sequence[Row]) -> list[Fact]:
-        """The roles that only one place has, such as the forger."""
+        """The roles that only one place has, such as a block's producer."""
         roles = Counter(_text(row.get(self._trail.role or "")) for row in rows)
         lone = {role for role, places in roles.items() if role and places == 1 and len(roles) > 1}
         results = [(_text(row.get(self._trail.role or "")), row[self._place_column]) for row in rows]

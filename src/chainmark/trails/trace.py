@@ -19,8 +19,8 @@ _OWN_COMMANDS = ("block", "transaction", "request")
 class TracePlace(BaseModel):
     """What happened at one place. Every list follows the trace's stages.
 
-    role: role of the place: "forger", "observer"; "" if unknown.
-        role: role of the place: "forger", "observer"; "" if unknown.
+    role: role of the place: "producer", "observer"; "" if unknown.
+        role: role of the place: "producer", "observer"; "" if unknown.
         seconds: time of the stage, s after the trace's base; None if not reported.
         steps: s since the nearest earlier stage that the place reported and that had occurred by then; negative where
             none had; None for the first one.
@@ -114,7 +114,7 @@ class Trace(BaseModel):
     """The path of one item through a run. An item without places has one unnamed place and no ``place_label``.
 
     Attributes:
-        subject: subject of the run: "Cardano 10.6.2".
+        subject: subject of the run: "NAME 10.6.2".
         label: noun for such an item: "block".
         key: identifies the item; ``number`` finds it too, but several items may share one.
         base_label: what the times are relative to; ``base_ns`` is its time, ns since the epoch, None if unknown.

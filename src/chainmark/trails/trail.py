@@ -48,7 +48,7 @@ class TrailStage(BaseModel):
 
 
 class Trail(BaseModel):
-    """How a sample can be traced to its cause: from a block's adoption time to its lifecycle on every host.
+    """How a sample can be traced to its cause: from a block's delay to its lifecycle on every host.
 
     The events have one row per item (``key``) and place, e.g. per block and host. A system may join them from several
     files; the columns are then those of the joined rows.
@@ -64,7 +64,7 @@ class Trail(BaseModel):
         main: a boolean column: of several items with the same number, the one that counts (is on the main chain);
             ``main_label`` describes it: "on the main chain".
         place: the column of the place, None if each item has one; ``place_label`` is its noun: "host".
-        role: a column with the role of the place: "forger", "observer".
+        role: a column with the role of the place: "producer", "observer".
         region: the column of the place's region; ``sender`` that of the place from which it received the item.
         outcome: a column with an item's outcome; ``done`` is the outcome of those that reached the end.
         only_slowest: the rows are of the slowest items alone, so that no median is known.

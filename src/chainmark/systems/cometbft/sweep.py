@@ -56,6 +56,7 @@ def plan_of(profile: CometBFTProfile) -> SweepPlan:
         most_load=section.most_load,
         relative_gap=section.relative_gap,
         search=section.search,
+        line="number of connections",
     )
 
 
