@@ -215,7 +215,7 @@ class LoadProfile(BaseModel):
     """What the profile of any load test holds.
 
     Attributes:
-        system: whose servers are tested.
+        system: the system whose servers are tested.
         name: name of the profile, which reports show.
         description: a sentence for `chainmark profiles`.
         scenario: what is special about the server or its data, such as "huge address"; stated, not measured.
