@@ -16,8 +16,8 @@ def compare(
     baseline: Annotated[
         str,
         typer.Argument(
-            help="A run, version, experiment, side of an experiment (EXPERIMENT/baseline), published report (JSON, "
-            "PDF or extracted text), or a version of a report (FILE@VERSION)."
+            help="A run, version, experiment, side of an experiment (EXPERIMENT/baseline), file of a published "
+            "report, or a version of a report (FILE@VERSION)."
         ),
     ],
     candidates: Annotated[

@@ -25,9 +25,7 @@ def qa(
         ),
     ] = None,
     candidate: Annotated[str | None, typer.Option(help="The release to judge, e.g. `v1.0.1`.")] = None,
-    plan: Annotated[
-        str, typer.Option(help="A shipped plan (`quick`, `standard`, `full`) or a TOML file.")
-    ] = "standard",
+    plan: Annotated[str, typer.Option(help="A plan that the system ships, or a TOML file.")] = "standard",
     most_runs: Annotated[
         int | None,
         typer.Option(

@@ -95,7 +95,8 @@ def _signature(name: str, function: Any) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             lines.append("*")
         starred = starred or parameter.kind in {parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL}
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        star = "**" if parameter.kind is parameter.VAR_KEYWORD else star
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         lines.append(f"{star}{parameter.name}: {parameter.annotation}{default}")
     inside = "".join(f"\n    {line}," for line in lines)

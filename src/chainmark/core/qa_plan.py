@@ -162,7 +162,7 @@ class QaPlan(_Part):
 
     Attributes:
         margins: by metric id, the relative change that is accepted instead of the catalogue's margin.
-        name: "quick", or the name of its file.
+        name: of a shipped plan, or of its file.
         sections: the report's sections after the verdict, by title: ids of scenarios.
     """
 
