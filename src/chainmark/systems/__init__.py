@@ -1,1 +1,1 @@
-"""The systems under test: all code specific to one is in its own folder here, found by entry point."""
+"""The systems under test, each in a folder of its own, and the capabilities that they may have."""

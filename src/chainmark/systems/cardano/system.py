@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Cardano:
-    """The system `cardano`, found by entry point. Other tools run its nodes; chainmark evaluates their logs."""
+    """The system `cardano`, found by its folder. Other tools run its nodes; chainmark evaluates their logs."""
 
     name = "cardano"
     title = "Cardano"

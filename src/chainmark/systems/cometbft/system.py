@@ -90,7 +90,7 @@ ADDED_DELAY_MAX_S = 0.005
 
 
 class CometBft(Described):
-    """The system `cometbft`: networks of CometBFT nodes on this machine or on others, found by entry point."""
+    """The system `cometbft`: networks of CometBFT nodes on this machine or on others, found by its folder."""
 
     profile_kinds: Sequence[str] = tuple(KINDS)
     runs_on_hosts = True

@@ -42,7 +42,7 @@ HTTP_2_REFUSED = "does not agree to HTTP/2"  # crates/chainmark-load/src/http/se
 
 
 class HttpApi(FollowsRequests):
-    """The system `http`, found by entry point."""
+    """The system `http`, found by its folder."""
 
     name = "http"
     title = "HTTP API"

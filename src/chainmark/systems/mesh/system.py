@@ -43,7 +43,7 @@ _COUNTED = {"total_count": "total transactions", "seen": "occurrences in blocks"
 
 
 class MeshApi(FollowsRequests):
-    """The system `mesh`, found by entry point."""
+    """The system `mesh`, found by its folder."""
 
     name = "mesh"
     title = "Mesh API"
