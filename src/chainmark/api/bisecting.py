@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,11 @@ from chainmark.api.context import (
     Relay,
     Settings,
     as_margins,
+    refuse_with_resume,
     resolve_launchable,
     store_at,
 )
-from chainmark.api.experimenting import MOST_RUNS, is_over, kinds_by_default, take_profiles
+from chainmark.api.experimenting import MOST_RUNS, is_over, kinds_by_default, resumable, take_profiles
 from chainmark.compare.bisect import (
     Known,
     SearchTarget,
@@ -36,13 +37,13 @@ from chainmark.core import units
 from chainmark.core.bisect_report import BisectReport, SideState, Way
 from chainmark.core.catalogue import Margins
 from chainmark.core.comparison import Comparison
-from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength, Status, failed_gates
 from chainmark.core.progress import Progress
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
-from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectRequest, is_evidence, read_search
+from chainmark.lab.bisecting import GOOD, Bisection, Bisector, BisectRequest, read_search
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.revisions import RevisionLine, commits_between, diffstat, versions_between
@@ -112,7 +113,7 @@ def bisect(
     """
     run_store, listener = store_at(store), Relay(progress, cancel)
     if resume is not None:
-        _refuse_with_resume(
+        refuse_with_resume(
             resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
         )
         bisection = _resumed(resume, most_runs, run_store, listener)
@@ -134,15 +135,10 @@ def bisect(
         )
         _check_metrics(system, order)
         bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
-    with machines_for_nodes(bisection.lab.system, requested_cluster(on, profile, settings), listener) as machines:
-        bisection.lab = replace(bisection.lab, machines=machines)
+    system = bisection.series.lab.system
+    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+        bisection.series = bisection.series.on(machines)
         return document_of(_Search(bisection, run_store, listener).report())
-
-
-def _refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
-    wrong = [name for name, value in given.items() if value]
-    if wrong:
-        raise UsageError(f"`{resume}` already has its settings", f"omit `{wrong[0]}` when you resume")
 
 
 def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> RevisionLine:
@@ -181,14 +177,10 @@ class _Search:
         """Make the missing runs and return the result."""
         made = self.made
         self._check_ends()
-        with machine_to_itself(self.listener), made.folder.locked():
+        with machine_to_itself(self.listener), made.folder.locked(), resumable(made, self.listener):
             made.visit(made.last)
             try:
                 return self._searched()
-            except (KeyboardInterrupt, EnvironmentFailure):
-                if made.runs:
-                    self.listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
-                raise
             finally:
                 remove_live(made.folder.path)
 
@@ -243,7 +235,7 @@ class _Search:
         """Run both ends in turn until it is decided whether there is a change to search for."""
         made = self.made
         while True:
-            counts = [sum(is_evidence(run.manifest) for run in side) for side in self._first_runs()]
+            counts = [sum(run.manifest.is_evidence for run in side) for side in self._first_runs()]
             if min(counts) >= FIRST_LOOK:
                 decided = decide(*self._first_runs(), self._elsewhere(), margins=made.record.order.margins)
                 is_last = len(made.record.visits) > 1 or len(made.runs) >= min(
@@ -341,7 +333,7 @@ class _Search:
         sides = [made.of(place) for place in (before, at)]
         if not all(sides):
             return None
-        kinds = kinds_by_default(made.lab.system) if followed.metric else ()
+        kinds = kinds_by_default(made.series.lab.system) if followed.metric else ()
         if kinds:
             take_profiles(partial(made.take_profiles, (before, at), kinds), self.listener)
         how = How(accepted=Accepted(made.record.order.margins), why=bool(kinds))

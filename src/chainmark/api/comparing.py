@@ -104,7 +104,7 @@ def explained_by(sides: Sequence[Sequence[SealedRun]], store: Store, *, is_asked
         is_asked: show them even if nothing became worse.
     """
     plain = [[run for run in side if not run.manifest.profiles] for side in sides]
-    taken = [[run for run in side if run.manifest.profiles] or store.profiled(side) for side in sides]
+    taken = [store.profiled(side) for side in sides]
     if {run.run_id for run in taken[0]} & {run.run_id for run in taken[1]}:
         return None  # the profiles of one version on both sides are indistinguishable
     return profiled(taken[0], taken[1], plain, is_asked=is_asked)

@@ -120,6 +120,26 @@ def as_settings(settings: Settings | None) -> list[str]:
     return list(settings)
 
 
+def refuse(given: Mapping[str, object], why: str) -> None:
+    """Reject options that do not apply.
+
+    Raises:
+        UsageError: one was given.
+    """
+    if wrong := next((name for name, value in given.items() if value), None):
+        raise UsageError(f"`{wrong}` {why}", "omit it")
+
+
+def refuse_with_resume(resume: str, given: Mapping[str, object]) -> None:
+    """Reject options that an experiment which is continued has since its beginning.
+
+    Raises:
+        UsageError: one was given.
+    """
+    if wrong := next((name for name, value in given.items() if value), None):
+        raise UsageError(f"`{resume}` already has its settings", f"omit `{wrong}` when you resume")
+
+
 def check_repeat(repeat: int, least: int = 1) -> None:
     """Check the number of runs, before anything is installed or started.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
@@ -18,6 +18,7 @@ from chainmark.api.context import (
     check_repeat,
     installed,
     profiles_of,
+    refuse_with_resume,
     resolve_launchable,
     store_at,
 )
@@ -30,7 +31,7 @@ from chainmark.compare.gates import more_runs_may_pass
 from chainmark.compare.judge import cannot_be_decided_by_one_pair
 from chainmark.core import units
 from chainmark.core.catalogue import Margins
-from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, failed_gates
 from chainmark.core.profiles import CPU, GOROUTINE, HEAP
 from chainmark.core.progress import Progress
@@ -38,7 +39,9 @@ from chainmark.core.question import BaselineKind
 from chainmark.core.tool import tool_version
 from chainmark.core.verdict import Verdict
 from chainmark.core.wording import enumerated
-from chainmark.lab.experimenting import MOST_TRIES, Experimenter, OpenExperiment, is_evidence, read_record
+from chainmark.lab.attempts import MOST_ATTEMPTS, failed_measurement
+from chainmark.lab.bisecting import Bisection
+from chainmark.lab.experimenting import Experimenter, OpenExperiment, read_record
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem
 from chainmark.lab.running import Lab
@@ -112,8 +115,7 @@ def experiment(
     """
     listener, run_store = Relay(progress, cancel), store_at(store)
     if resume is not None:
-        if margins:
-            raise UsageError(f"`{resume}` already has margins", "omit `--margin` when you resume")
+        refuse_with_resume(resume, {"--margin": margins})
         planned = _resumed(resume, more, run_store, listener)
     else:
         if profile is None or baseline is None or candidate is None:
@@ -141,8 +143,8 @@ def experiment(
             keep_homes=keep_homes,
             profiles=_profiles(system, profiles),
         )
-    with machines_for_nodes(planned.lab.system, requested_cluster(on, profile, settings), listener) as machines:
-        planned.lab = replace(planned.lab, machines=machines)
+    with machines_for_nodes(planned.series.lab.system, requested_cluster(on, profile, settings), listener) as machines:
+        planned.series = planned.series.on(machines)
         return _until_decided(planned, run_store, listener, why=why)
 
 
@@ -198,9 +200,8 @@ def aa(
     listener = Relay(progress, cancel)
     arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
     with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
-        lab_runs = Lab(run_store, system, machines).repeat(
-            arm, repeat, seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
-        )
+        lab = Lab(run_store, system, machines)
+        lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, attempts=MOST_ATTEMPTS)
     return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 
 
@@ -269,21 +270,29 @@ def _resumed(reference: str, more: int, store: Store, listener: Relay) -> OpenEx
 
 def _until_decided(made: OpenExperiment, store: Store, listener: Relay, *, why: bool = False) -> Document:
     """Continue round by round; an interrupted experiment can be resumed."""
-    with machine_to_itself(listener), made.folder.locked():
+    with machine_to_itself(listener), made.folder.locked(), resumable(made, listener):
         made.folder.write(made.record)
-        try:
-            while made.rounds < made.most and not _is_over(made, store, listener):
-                if not made.next_round():
-                    break
-            _check_evidence(made)
-            take_profiles(made.take_profiles, listener)
-        except KeyboardInterrupt:
-            if made.runs:
-                listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
-            raise
+        while made.rounds < made.most and not _is_over(made, store, listener):
+            if not made.next_round():
+                break
+        if not all(made.sides()):  # the measurement failed repeatedly before the other side's turn
+            last = made.runs[-1].manifest
+            raise failed_measurement(last, last.subject.version, made.id)
+        take_profiles(made.take_profiles, listener)
     document = compared(made.sides(), store, How(accepted=Accepted(made.record.margins), why=why))
     made.folder.conclude(document.verdict, document.sentence)
     return document
+
+
+@contextmanager
+def resumable(made: OpenExperiment | Bisection, listener: Relay) -> Iterator[None]:
+    """If work ends early and some of its runs are finished, tell how to continue."""
+    try:
+        yield
+    except (KeyboardInterrupt, EnvironmentFailure):
+        if made.runs:
+            listener.tell(f"interrupted: the finished runs are kept; continue with `--resume {made.id}`")
+        raise
 
 
 def take_profiles(take: Callable[[], None], listener: Relay) -> None:
@@ -292,23 +301,6 @@ def take_profiles(take: Callable[[], None], listener: Relay) -> None:
         take()
     except EnvironmentFailure as error:
         listener.say(f"warning: no profiles were collected: {error.message}")
-
-
-def _check_evidence(made: OpenExperiment) -> None:
-    """Raise an error if one side has no run because of the machine.
-
-    Raises:
-        InvalidRunError: the measurement failed repeatedly before the other side's turn.
-    """
-    if all(made.sides()):
-        return
-    last = made.runs[-1].manifest
-    reasons = enumerated([f"{gate.label}: {gate.measured}" for gate in last.failed_gates])
-    count = units.plural(len(made.runs), "run")
-    raise InvalidRunError(
-        f"the measurement failed in each of {count} of {last.subject.version}; in the last, {reasons}",
-        f"stop other work on this machine, then continue with `--resume {made.id}`",
-    )
 
 
 def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
@@ -332,7 +324,7 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
     if decided.finding.verdict in {Verdict.PASS, Verdict.FAIL}:
         return True
     sides = decided.baseline, decided.candidate
-    rounds = min(sum(is_evidence(run.manifest) for run in side.runs) for side in sides)
+    rounds = min(side.telling for side in sides)
     lasting = [gate for gate in failed_gates(decided.gates) if not more_runs_may_pass(gate)]
     if all(side.included for side in sides) and lasting:
         listener.tell("the two sides cannot be compared, and more runs will not change that")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainmark.api.clusters import generators_at
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, store_at
+from chainmark.api.context import Cancellation, Relay, Settings, as_settings, refuse_with_resume, store_at
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
 from chainmark.api.qualifying import Experiment
@@ -72,9 +72,8 @@ def load_plan(
     """
     run_store, listener = store_at(store), Relay(progress, cancel)
     if resume is not None:
-        if plan or settings or endpoints or corpus or like or version:
-            hint = "omit all options except credentials, such as `--header`, when you resume"
-            raise UsageError(f"`{resume}` already has a plan and settings", hint)
+        given = {"--plan": plan, "--set": settings, "--endpoint": endpoints, "--corpus": corpus, "--like": like}
+        refuse_with_resume(resume, {**given, "--as": version})
         system = str(find_experiment(run_store, resume).read().get("system", ""))
         again = targets_of(targets, Tls(), access)
         accesses = {target.name: target.access for target in again}

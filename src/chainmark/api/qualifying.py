@@ -20,6 +20,8 @@ from chainmark.api.context import (
     as_settings,
     check_repeat,
     installed,
+    refuse,
+    refuse_with_resume,
     resolve_profile,
     store_at,
 )
@@ -229,7 +231,7 @@ def qualify(
     if not isinstance(loaded_system, QualifiableSystem) and isinstance(loaded_system, ImportableSystem):
         launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
-        _refuse(
+        refuse(
             launched, f"applies only to nodes that chainmark runs, and the runs of {loaded_system.title} are imported"
         )
         if candidate is None:
@@ -245,7 +247,7 @@ def qualify(
         return Experiment("", page, False)
     lab = qualifiable(loaded_system)
     of_page = {"--author, --statement, --date or --page": signature}
-    _refuse(of_page, f"applies only to imported runs, and chainmark runs the nodes of {loaded_system.title}")
+    refuse(of_page, f"applies only to imported runs, and chainmark runs the nodes of {loaded_system.title}")
     if len(baselines) > 1:
         raise UsageError("a plan has only one baseline", f"give one of {enumerated(baselines)}")
     before = baselines[0] if baselines else None
@@ -263,10 +265,8 @@ def qualify(
         ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
         order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)
     else:
-        if settings or any(own.values()) or most_runs or margins:
-            raise UsageError(
-                f"`{resume}` already has settings", "omit `--set`, `--margin` and `--most-runs` when you resume"
-            )
+        of_sides = {f"--set-{role}": changes for role, changes in own.items()}
+        refuse_with_resume(resume, {"--set": settings, **of_sides, "--most-runs": most_runs, "--margin": margins})
         given = {"baseline": before, "candidate": candidate}
         names = installed(lab, [version for version in given.values() if version], listener)
         order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
@@ -291,17 +291,6 @@ def qualify(
         if scenario.experiment:
             experiment_folder(run_store, scenario.experiment).conclude(scenario.result, scenario.sentence)
     return Experiment(qualification.experiment, noted(document_of(report), runs, run_store), False)
-
-
-def _refuse(given: Mapping[str, object], why: str) -> None:
-    """Reject options that do not apply.
-
-    Raises:
-        UsageError: some were given.
-    """
-    wrong = [name for name, value in given.items() if value]
-    if wrong:
-        raise UsageError(f"`{wrong[0]}` {why}", "omit it")
 
 
 def _decided(

@@ -59,7 +59,7 @@ class SearchTarget:
         """A run's value with worse up; None if it has none."""
         status = run.manifest.status
         if self.metric is None:
-            return None if status is Status.INVALID else float(status is Status.FAILED)
+            return float(status is Status.FAILED) if run.manifest.is_evidence else None
         result = LoadedRun(run).value(self.metric.id, self.statistic) if status is Status.VALID else None
         if result is None or not math.isfinite(result) or (self.working is Working.LOG and result <= 0.0):
             return None

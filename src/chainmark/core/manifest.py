@@ -275,6 +275,11 @@ class Manifest(BaseModel):
         return cell_of(self.labels)
 
     @property
+    def is_evidence(self) -> bool:
+        """Whether the run counts for its side: not if the instrument failed, or if profiles were taken."""
+        return self.status is not Status.INVALID and not self.profiles
+
+    @property
     def failed_gates(self) -> list[Gate]:
         """The gates that the run did not meet."""
         return failed_gates(self.gates)

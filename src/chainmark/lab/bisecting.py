@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.bisect_report import Revision
-from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.manifest import ExperimentLength, Manifest, Status
+from chainmark.core.errors import UsageError
+from chainmark.core.manifest import ExperimentLength, Status
 from chainmark.core.times import utc_now
-from chainmark.core.wording import enumerated
-from chainmark.lab.processors import wait_for_processors
+from chainmark.lab.attempts import failed_measurement
 from chainmark.lab.protocols import LaunchableSystem, installed_for
 from chainmark.lab.revisions import RevisionLine
 from chainmark.lab.running import Lab, Listener, RunSeries
-from chainmark.lab.schedules import EXPLAINING, NOT_JUDGED, PlannedRun, Total
-from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
+from chainmark.lab.schedules import NOT_JUDGED, Arm, PlannedRun, Total
+from chainmark.lab.session import name_of, new_experiment_id
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
 
-KIND = "bisect"
-MOST_TRIES = 3  # per run, while the instrument fails
 # Maximum number of failed runs of a revision before it is skipped, unless failures are what is searched for.
 MOST_FAILURES = 2
 GOOD = 0
@@ -74,7 +71,7 @@ class BisectRecord(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     schema_version: int = 1
-    kind: str = KIND
+    kind: str = "bisect"
     system: str
     profile: dict[str, Any]
     order: BisectRequest
@@ -88,23 +85,22 @@ class BisectRecord(BaseModel):
 
 @dataclass
 class Bisection:
-    """A search that can be resumed.
+    """A search that can be resumed."""
 
-    Attributes:
-        runs: all runs so far, by position.
-    """
-
-    lab: Lab
+    series: RunSeries
     folder: ExperimentFolder
     record: BisectRecord
     profile: BaseModel
-    listener: Listener
-    runs: dict[int, SealedRun] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         """The ID under which its runs are found."""
-        return self.folder.experiment_id
+        return self.series.experiment_id
+
+    @property
+    def runs(self) -> dict[int, SealedRun]:
+        """All runs so far, by position."""
+        return self.series.runs
 
     @property
     def last(self) -> int:
@@ -129,7 +125,7 @@ class Bisection:
 
     def counted(self) -> list[tuple[int, SealedRun]]:
         """The runs that are valid evidence about their subject, with their positions."""
-        return [(position, run) for position, run in sorted(self.runs.items()) if is_evidence(run.manifest)]
+        return [(position, run) for position, run in sorted(self.runs.items()) if run.manifest.is_evidence]
 
     def of(self, place: int, visit: int | None = None) -> list[SealedRun]:
         """The runs of a revision, all or those of one visit."""
@@ -143,7 +139,7 @@ class Bisection:
         """Begin to measure a revision, unless it is the current one."""
         if self.record.visits and self.record.visits[-1].place == place:
             return
-        self.record.visits.append(Visit(place=place, position=self._next_position()))
+        self.record.visits.append(Visit(place=place, position=self.series.next_position))
         self.folder.write(self.record)
 
     def prepare(self, place: int) -> bool:
@@ -155,9 +151,9 @@ class Bisection:
         if place in self.record.builds:
             return True
         revision = self.record.revisions[place]
-        self.listener.stage(f"preparing {revision.label}")
+        self.series.listener.stage(f"preparing {revision.label}")
         try:
-            subject = installed_for(self.lab.system, revision.version, self.profile)
+            subject = installed_for(self.series.lab.system, revision.version, self.profile)
         except UsageError as error:
             if place in (GOOD, self.last):
                 raise
@@ -181,54 +177,35 @@ class Bisection:
         Raises:
             InvalidRunError: the measurement failed repeatedly.
         """
-        for attempt in range(MOST_TRIES):
-            if attempt:
-                wait_for_processors(self.listener)
-            position = self._next_position()
-            revision, order = self.record.revisions[place], self.record.order
-            version = self.record.builds[place].version
-            step = PlannedRun(revision.label, version, self.profile, len(self.of(place)) + 1, position)
-            series = RunSeries(self.lab, self.id, order.seed, order.keep_homes, self.listener, length)
-            run = series.make(step, position + 1, Total(order.most_runs, "at most"))
-            self.runs[position] = run
-            if is_evidence(run.manifest):
-                return run
-        why = enumerated([f"{gate.label}: {gate.measured}" for gate in run.manifest.failed_gates])
-        raise InvalidRunError(
-            f"the measurement failed in {MOST_TRIES} consecutive runs of {revision.label}; last failure: {why}",
-            f"stop other work on this machine, then continue with `--resume {self.id}`",
-        )
+        arm, most = self._arm(place), Total(self.record.order.most_runs, "at most")
+        series = replace(self.series, length=length)
+        run = series.until_evidence(arm, len(series.evidence(arm.side)) + 1, lambda _: most)
+        if not run.manifest.is_evidence:
+            raise failed_measurement(run.manifest, arm.side, self.id)
+        return run
 
     def take_profiles(self, places: Sequence[int], kinds: Sequence[str]) -> None:
         """One further run of each of these revisions that has none with profiles; it is no part of the search."""
-        missing = [place for place in places if not self.lab.store.profiled(self.of(place))]
-        experiment, order = f"{self.id}-{EXPLAINING}", self.record.order
-        series = RunSeries(self.lab, experiment, order.seed, order.keep_homes, self.listener, None, tuple(kinds))
-        total = Total(len(self.runs) + len(missing), purpose=NOT_JUDGED)
+        missing = self.series.lab.unprofiled({place: self.of(place) for place in places})
+        series, total = self.series.explaining(kinds), Total(len(self.runs) + len(missing), purpose=NOT_JUDGED)
         for number, place in enumerate(missing, start=len(self.runs) + 1):
-            label, version = self.record.revisions[place].label, self.record.builds[place].version
-            series.make(PlannedRun(label, version, self.profile, 1, place), number, total)
+            series.make(PlannedRun(**vars(self._arm(place)), repetition=1, position=place), number, total)
+
+    def _arm(self, place: int) -> Arm:
+        return Arm(self.record.revisions[place].label, self.record.builds[place].version, self.profile)
 
     def fails_again(self, place: int) -> str:
         """Why a revision only fails its runs; "" if it does not, or not often enough."""
-        runs = [run.manifest for run in self.of(place) if is_evidence(run.manifest)]
+        runs = [run.manifest for run in self.of(place) if run.manifest.is_evidence]
         if len(runs) < MOST_FAILURES or any(run.status is Status.VALID for run in runs):
             return ""
         return "; ".join(f"{gate.label}: {gate.measured}" for gate in runs[-1].deciding_gates) or "its runs fail"
-
-    def _next_position(self) -> int:
-        return max(self.runs, default=-1) + 1
 
 
 def _whole(error: UsageError) -> str:
     """The sentence, with the last line of a longer quotation in the hint: the compiler's final error."""
     _, *quoted = [line.strip() for line in (error.hint or "").splitlines() if line.strip()] or [""]
     return f"{error.message}: {quoted[-1]}" if quoted else error.message
-
-
-def is_evidence(manifest: Manifest) -> bool:
-    """Whether a run is valid evidence about its subject."""
-    return manifest.status is not Status.INVALID
 
 
 @dataclass(frozen=True)
@@ -248,20 +225,19 @@ class Bisector:
             listed=line.order,
             started_at=utc_now(),
         )
-        folder = experiment_folder(self.store, new_experiment_id(self.system.name, f"bisect-{_plain(profile)}"))
-        return Bisection(Lab(self.store, self.system), folder, record, profile, listener)
+        folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(profile), record.kind))
+        return self._open(folder, record, profile, listener)
 
     def resume(self, folder: ExperimentFolder, record: BisectRecord, listener: Listener) -> Bisection:
         """A search with the runs that it has."""
-        remove_dead(self.store, folder.experiment_id)
-        result = finished_runs(self.store, folder.experiment_id)
-        runs = {position: run for (_, position), run in result.items()}
-        profile = self.system.profile(record.profile)
-        return Bisection(Lab(self.store, self.system), folder, record, profile, listener, runs)
+        return self._open(folder, record, self.system.profile(record.profile), listener)
 
-
-def _plain(profile: BaseModel) -> str:
-    return name_of(profile).rpartition("/")[2]
+    def _open(
+        self, folder: ExperimentFolder, record: BisectRecord, profile: BaseModel, listener: Listener
+    ) -> Bisection:
+        lab, order = Lab(self.store, self.system), record.order
+        series = RunSeries.begun(lab, folder.experiment_id, order.seed, order.keep_homes, listener)
+        return Bisection(series, folder, record, profile)
 
 
 def read_search(store: Store, reference: str) -> tuple[ExperimentFolder, BisectRecord]:
@@ -275,10 +251,4 @@ def read_search(store: Store, reference: str) -> tuple[ExperimentFolder, BisectR
         UsageError: there is none, or it is of another kind.
     """
     folder = find_experiment(store, reference)
-    content = folder.read()
-    if content.get("kind") != KIND:
-        raise UsageError(
-            f"`{folder.experiment_id}` is not a bisection",
-            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` continues it",
-        )
-    return folder, BisectRecord.model_validate(content)
+    return folder, folder.record(BisectRecord, "a bisection")

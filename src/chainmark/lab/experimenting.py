@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from chainmark.core.catalogue import NO_MARGINS, Margins
-from chainmark.core.errors import UsageError
-from chainmark.core.manifest import ExperimentLength, Manifest, Status
+from chainmark.core.manifest import ExperimentLength
 from chainmark.core.times import utc_now
-from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import LaunchableSystem
 from chainmark.lab.running import Lab, Listener, RunSeries
-from chainmark.lab.schedules import NOT_JUDGED, Arm, PlannedRun, Total, forth_and_back
-from chainmark.lab.session import finished_runs, name_of, new_experiment_id, remove_dead
+from chainmark.lab.schedules import NOT_JUDGED, Arm, Bound, PlannedRun, Total, forth_and_back, total_with
+from chainmark.lab.session import name_of, new_experiment_id
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
-
-KIND = "experiment"
-# Runs of one side in one round: the planned one, and repetitions of those in which the instrument failed.
-MOST_TRIES = 3
 
 
 class ArmRecord(BaseModel):
@@ -46,7 +41,7 @@ class ExperimentRecord(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     schema_version: int = 1
-    kind: str = KIND
+    kind: str = "experiment"
     system: str
     arms: dict[str, ArmRecord]
     seed: int
@@ -57,45 +52,44 @@ class ExperimentRecord(BaseModel):
     profiles: list[str] = []
     started_at: str
 
-
-def is_evidence(manifest: Manifest) -> bool:
-    """Whether a run counts: not if the instrument failed, or if profiles were recorded."""
-    return manifest.status is not Status.INVALID and not manifest.profiles
+    @property
+    def most_rounds(self) -> int:
+        """The maximum number of rounds, with those that were added."""
+        return self.length.most + self.more
 
 
 @dataclass
 class OpenExperiment:
-    """An experiment that can be resumed.
+    """An experiment that can be resumed."""
 
-    Attributes:
-        runs: all runs so far in order, including those in which the instrument failed.
-    """
-
-    lab: Lab
+    series: RunSeries
     folder: ExperimentFolder
     record: ExperimentRecord
     arms: list[Arm]
-    listener: Listener
-    runs: list[SealedRun] = field(default_factory=list)
 
     @property
     def id(self) -> str:
         """The ID under which its runs are found."""
-        return self.folder.experiment_id
+        return self.series.experiment_id
+
+    @property
+    def runs(self) -> list[SealedRun]:
+        """All runs so far in order, including those in which the instrument failed."""
+        return self.series.in_order()
 
     @property
     def rounds(self) -> int:
         """Runs per side that are valid evidence about the subject."""
-        return min(len(self._counted(arm.side)) for arm in self.arms)
+        return min(len(self.series.evidence(arm.side)) for arm in self.arms)
 
     @property
     def most(self) -> int:
         """The maximum number of rounds."""
-        return self.record.length.most + self.record.more
+        return self.record.most_rounds
 
     def sides(self) -> list[list[SealedRun]]:
         """The runs of each side."""
-        return [self._of_side(arm.side) for arm in self.arms]
+        return [self.series.of_side(arm.side) for arm in self.arms]
 
     def next_round(self) -> bool:
         """Make one more run per side, every second round in reverse order; false if the instrument kept failing."""
@@ -103,51 +97,32 @@ class OpenExperiment:
         return all(self._one_more(arm, number) for arm in forth_and_back(self.arms, number))
 
     def _one_more(self, arm: Arm, number: int) -> bool:
-        tries = 0
-        while len(self._counted(arm.side)) <= number:
-            if tries == MOST_TRIES:
-                return False
-            if tries:
-                wait_for_processors(self.listener)
-            tries += 1
-            position = self._next_position()
-            step = PlannedRun(arm.side, arm.version, arm.profile, number + 1, position)
-            is_added = number >= self.record.length.most
-            length = self.record.length.model_copy(update={"most": self.most}) if is_added else self.record.length
-            repeated = sum(not is_evidence(run.manifest) for run in self.runs)
-            may_end = self.record.length.stops_early and not is_added
-            further = len(self._without_profiles()) if self.record.profiles else 0
-            total = Total(self.most * len(self.arms) + repeated + further, "at most" if may_end else "")
-            self.runs.append(self._series(length).make(step, position + 1, total))
-        return True
+        if len(self.series.evidence(arm.side)) > number:
+            return True
+        length, is_added = self.record.length, number >= self.record.length.most
+        made = sum(len(self.series.evidence(arm.side)) for arm in self.arms)
+        left = self.most * len(self.arms) + len(self._unprofiled()) - made - 1
+        bound: Bound = "at most" if length.stops_early and not is_added else ""
+        if is_added:
+            length = length.model_copy(update={"most": self.most})
+        series = replace(self.series, length=length)
+        return series.until_evidence(arm, number + 1, partial(total_with, left=left, bound=bound)).manifest.is_evidence
 
     def take_profiles(self) -> None:
         """One further run of each side that has none with profiles."""
-        if not self.record.profiles:
-            return
-        series = self._series(self.record.length, self.record.profiles)
-        for arm in self._without_profiles():
-            position = self._next_position()
-            step = PlannedRun(arm.side, arm.version, arm.profile, len(self._of_side(arm.side)) + 1, position)
-            total = Total(len(self.runs) + len(self._without_profiles()), purpose=NOT_JUDGED)
-            self.runs.append(series.make(step, len(self.runs) + 1, total))
+        series = replace(self.series, length=self.record.length, profiles=tuple(self.record.profiles))
+        missing = self._unprofiled()
+        total = Total(len(self.runs) + len(missing), purpose=NOT_JUDGED)
+        for arm in missing:
+            position, repetition = series.next_position, len(series.of_side(arm.side)) + 1
+            step = PlannedRun(arm.side, arm.version, arm.profile, repetition, position)
+            series.make(step, position + 1, total)
 
-    def _series(self, length: ExperimentLength, profiles: Sequence[str] = ()) -> RunSeries:
-        record = self.record
-        return RunSeries(self.lab, self.id, record.seed, record.keep_homes, self.listener, length, tuple(profiles))
-
-    def _without_profiles(self) -> list[Arm]:
-        return [arm for arm in self.arms if not any(run.manifest.profiles for run in self._of_side(arm.side))]
-
-    def _next_position(self) -> int:
-        places = [place.position for run in self.runs if (place := run.manifest.experiment)]
-        return max(places, default=-1) + 1
-
-    def _of_side(self, side: str) -> list[SealedRun]:
-        return [run for run in self.runs if (place := run.manifest.experiment) and place.side == side]
-
-    def _counted(self, side: str) -> list[SealedRun]:
-        return [run for run in self._of_side(side) if is_evidence(run.manifest)]
+    def _unprofiled(self) -> list[Arm]:
+        """The sides of which a run with profiles was requested and is missing."""
+        sides = {arm.side: self.series.of_side(arm.side) for arm in self.arms if self.record.profiles}
+        missing = self.series.lab.unprofiled(sides, elsewhere=False)
+        return [arm for arm in self.arms if arm.side in missing]
 
 
 @dataclass(frozen=True)
@@ -182,7 +157,7 @@ class Experimenter:
             started_at=utc_now(),
         )
         folder = experiment_folder(self.store, new_experiment_id(self.system.name, name_of(arms[0].profile)))
-        return OpenExperiment(Lab(self.store, self.system), folder, record, list(arms), listener)
+        return self._open(folder, record, list(arms), listener)
 
     def resume(self, reference: str, more: int, listener: Listener) -> OpenExperiment:
         """An existing experiment with its runs.
@@ -199,10 +174,14 @@ class Experimenter:
         record = read_record(folder)
         record.more += more
         arms = [Arm(side, arm.version, self.system.profile(arm.profile)) for side, arm in record.arms.items()]
-        remove_dead(self.store, folder.experiment_id)
-        result = finished_runs(self.store, folder.experiment_id)
-        runs = [run for _, run in sorted(result.items())]
-        return OpenExperiment(Lab(self.store, self.system), folder, record, arms, listener, runs)
+        return self._open(folder, record, arms, listener)
+
+    def _open(
+        self, folder: ExperimentFolder, record: ExperimentRecord, arms: list[Arm], listener: Listener
+    ) -> OpenExperiment:
+        lab = Lab(self.store, self.system)
+        series = RunSeries.begun(lab, folder.experiment_id, record.seed, record.keep_homes, listener)
+        return OpenExperiment(series, folder, record, arms)
 
 
 def read_record(folder: ExperimentFolder) -> ExperimentRecord:
@@ -211,10 +190,4 @@ def read_record(folder: ExperimentFolder) -> ExperimentRecord:
     Raises:
         UsageError: it is not an experiment with two sides.
     """
-    content = folder.read()
-    if content.get("kind") != KIND:
-        raise UsageError(
-            f"`{folder.experiment_id}` is not an experiment with two sides",
-            f"`chainmark {content.get('kind', 'qa')} --resume {folder.experiment_id}` continues it",
-        )
-    return ExperimentRecord.model_validate(content)
+    return folder.record(ExperimentRecord, "an experiment with two sides")

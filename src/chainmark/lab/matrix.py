@@ -16,7 +16,7 @@ from chainmark.capacity.model import Target, Tls
 from chainmark.capacity.stored_access import StoredAccess, restored, stored_access
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.load_report import LoadReport, TargetEntry
-from chainmark.core.manifest import ExperimentPlace, Status
+from chainmark.core.manifest import ExperimentPlace
 from chainmark.core.matrix_plan import MatrixPlan, MatrixScenario, MatrixServer
 from chainmark.core.matrix_report import CellEntry, MatrixReport
 from chainmark.core.progress import Progress
@@ -30,12 +30,11 @@ from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceRequest
 from chainmark.lab.registry import shipped
-from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
+from chainmark.lab.session import finished_runs, new_experiment_id
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun
 
-KIND = "load plan"
 FOLDER = "plans"  # of a system's folder
 NO_TARGETS: Mapping[str, str] = {}
 _NOT_GIVEN = "no `--target {}=URL` was given"
@@ -52,7 +51,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     schema_version: int = 1
-    kind: str = KIND
+    kind: str = "load plan"
     system: str
     plan: dict[str, Any]
     seed: int
@@ -198,7 +197,7 @@ class MatrixTester:
         Raises:
             UsageError: a profile or setting of some cell cannot be used; detected before any request.
         """
-        experiment = new_experiment_id(self.tester.system.name, f"load-{order.plan.name}")
+        experiment = new_experiment_id(self.tester.system.name, order.plan.name, "load")
         record = _Record(
             system=self.tester.system.name,
             plan=order.plan.model_dump(mode="json", by_alias=True),
@@ -228,10 +227,8 @@ class MatrixTester:
                 a required authentication is neither stored nor given.
         """
         folder = find_experiment(self.tester.store, reference)
-        content = folder.read()
-        if content.get("kind") != KIND or content.get("system") != self.tester.system.name:
-            raise UsageError(f"`{folder.experiment_id}` is not a load-test plan of `{self.tester.system.name}`")
-        record = _Record.model_validate(content)
+        system = self.tester.system.name
+        record = folder.record(_Record, f"a load-test plan of `{system}`", system)
         urls = {server.id: server.url.rstrip("/") for server in MatrixPlan.model_validate(record.plan).servers}
         unknown = next((name for name, url in targets.items() if urls.get(name) != url), None)
         if unknown is not None:
@@ -243,7 +240,6 @@ class MatrixTester:
         plan = MatrixPlan.model_validate(record.plan)
         cells = [self._cell(plan, record, place, *at) for place, at in enumerate(plan.places())]
         with machine_to_itself(progress), folder.locked():
-            remove_dead(self.tester.store, folder.experiment_id)
             runs = self._finished(folder.experiment_id)
             open_ = [cell for cell in cells if cell.place not in runs and not cell.skip and cell.server.url]
             let_in = replace(self, accesses=self._restored(record, open_, folder))
@@ -318,8 +314,8 @@ class MatrixTester:
 
     def _finished(self, experiment: str) -> dict[int, SealedRun]:
         """The runs of cells that need not be measured again, by index."""
-        result = {place: run for (_, place), run in finished_runs(self.tester.store, experiment).items()}
-        return {place: run for place, run in result.items() if run.manifest.status is not Status.INVALID}
+        result = finished_runs(self.tester.store, experiment)
+        return {place: run for place, run in result.items() if run.manifest.is_evidence}
 
     def _cell(
         self, plan: MatrixPlan, record: _Record, place: int, scenario: MatrixScenario, server: MatrixServer

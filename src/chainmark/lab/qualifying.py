@@ -17,16 +17,17 @@ from pydantic import BaseModel, ConfigDict
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import ExperimentLength, Status, Subject
+from chainmark.core.manifest import ExperimentLength, Subject
 from chainmark.core.parts import Machines
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan
 from chainmark.core.times import utc_now
+from chainmark.lab.attempts import until_evidence
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.protocols import QualifiableSystem, StagedSystem
 from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, RunSeries
 from chainmark.lab.scenarios import LEAST_ROUNDS, QaRequest, ScenarioMade, prepared
-from chainmark.lab.schedules import EXPLAINING, NOT_JUDGED, PlannedRun, Total
-from chainmark.lab.session import finished_runs, new_experiment_id, remove_dead
+from chainmark.lab.schedules import NOT_JUDGED, PlannedRun, Total
+from chainmark.lab.session import finished_runs, new_experiment_id
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
@@ -108,7 +109,7 @@ class Qualifier:
         Raises:
             UsageError: a profile or setting of the plan cannot be used; detected before anything is run.
         """
-        experiment_id = new_experiment_id(self.system.name, f"qa-{order.plan.name}")
+        experiment_id = new_experiment_id(self.system.name, order.plan.name, "qa")
         record = _Record(
             system=self.system.name,
             plan=order.plan.model_dump(mode="json", by_alias=True),
@@ -141,10 +142,7 @@ class Qualifier:
         return self._execute(folder, record, order, listener)
 
     def _record(self, folder: ExperimentFolder) -> _Record:
-        content = folder.read()
-        if content.get("kind") != "qa" or content.get("system") != self.system.name:
-            raise UsageError(f"`{folder.experiment_id}` is not a qualification of `{self.system.name}`")
-        return _Record.model_validate(content)
+        return folder.record(_Record, f"a qualification of `{self.system.name}`", self.system.name)
 
     def _execute(self, folder: ExperimentFolder, record: _Record, order: QaRequest, listener: QaListener) -> QaMade:
         """Make the missing runs."""
@@ -157,7 +155,6 @@ class Qualifier:
             "candidate": self.system.install(order.candidate),
         }
         with machine_to_itself(listener), folder.locked():
-            remove_dead(self.store, f"{folder.experiment_id}-")
             record.failures, record.finished = {}, False
             record.lacking = {scenario.plan.id: scenario.lacking for scenario in scenarios if scenario.lacking}
             folder.write(record)
@@ -219,11 +216,8 @@ class _Work:
 
     def run(self) -> bool:
         """Make all missing runs; return whether it was interrupted."""
-        finished = finished_runs(self.qualifier.store, *(item.experiment for item in self.made))
         for scenario in self.made:
-            scenario.done = {
-                position: run for (experiment, position), run in finished.items() if experiment == scenario.experiment
-            }
+            scenario.done = finished_runs(self.qualifier.store, scenario.experiment)
             scenario.rounds = self.record.settled.get(scenario.plan.id)
         interrupted = False
         try:
@@ -403,16 +397,22 @@ class _Work:
         while self.open:
             self._note(self.open.pop())
 
-    def _note(self, at: _Open) -> None:
-        run = at.sealed.result()
-        at.scenario.done[at.step.position] = run
+    def _note(self, at: _Open) -> SealedRun:
+        run = at.scenario.done[at.step.position] = at.sealed.result()
         self.listener.end(run)
         self._write()
+        return run
 
     def _judged(self, scenario: ScenarioMade, step: PlannedRun) -> None:
+        """Repeat a run once if the instrument failed in it; the report mentions the repetition."""
         run = scenario.done[step.position]
-        if run.manifest.status is Status.INVALID:  # failures of the subject are evidence, and stay
-            self._again(scenario, step, run)
+        repeated = replace(step, position=len(scenario.steps) + step.position)
+        if run.manifest.is_evidence or repeated.position in scenario.done:
+            return
+        gate = run.manifest.deciding_gates[0]
+        self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
+        self.finisher.quiet()
+        until_evidence(partial(self._made, scenario, repeated), self.listener, run, most=1)
 
     def _look(self, scenario: ScenarioMade, rounds: int) -> None:
         """After a round: record if further runs would change nothing. A resumed round was checked then."""
@@ -437,12 +437,12 @@ class _Work:
             return
         sides = {side.id: scenario.of_side(side.id) for side in scenario.plan.sides}
         kinds = tuple(self.qualifier.explains(scenario.plan, sides["baseline"], sides["candidate"]))
-        missing = [side for side, runs in sides.items() if kinds and not self.qualifier.store.profiled(runs)]
+        series = self._series(scenario).explaining(kinds)
+        missing = series.lab.unprofiled(sides) if kinds else []
         first = self._runs_made() + 1
         self.explaining += len(missing)
         total = replace(self._total(first), purpose=NOT_JUDGED)
         for place, step in enumerate(step for step in scenario.of_round(1) if step.side in missing):
-            series = self._series(f"{scenario.experiment}-{EXPLAINING}", None, kinds)
             self._report_scenario(scenario)
             self.listener.again(step, "node profiles help to explain what became worse")
             try:
@@ -451,9 +451,10 @@ class _Work:
                 self.listener.again(step, f"no node profiles were collected: {error.message}")
                 return
 
-    def _series(self, experiment: str, length: ExperimentLength | None, profiles: tuple[str, ...] = ()) -> RunSeries:
+    def _series(self, scenario: ScenarioMade) -> RunSeries:
         lab = Lab(self.qualifier.store, self.qualifier.system, self.qualifier.machines)
-        return RunSeries(lab, experiment, self.order.seed, self.order.keep_homes, self.listener, length, profiles)
+        length = ExperimentLength(most=scenario.plan.planned_runs, stops_early=True) if scenario.plan.goes_on else None
+        return RunSeries(lab, scenario.experiment, self.order.seed, self.order.keep_homes, self.listener, length)
 
     def _tried(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Begin the planned run; retry once if it cannot be made, since a machine may fail once."""
@@ -463,18 +464,10 @@ class _Work:
             self.listener.again(step, error.message)
             self._begin(scenario, step)
 
-    def _again(self, scenario: ScenarioMade, step: PlannedRun, run: SealedRun) -> None:
-        """Repeat an invalid run once; the report mentions the repetition."""
-        repeated = replace(step, position=len(scenario.steps) + step.position)
-        if repeated.position not in scenario.done:
-            gate = run.manifest.deciding_gates[0]
-            self.listener.again(step, f"{gate.label}: {gate.measured}, but {gate.limit} is required")
-            self._made(scenario, repeated)
-
-    def _made(self, scenario: ScenarioMade, step: PlannedRun) -> None:
+    def _made(self, scenario: ScenarioMade, step: PlannedRun) -> SealedRun:
         """Make a run and see it sealed."""
         self._begin(scenario, step)
-        self._note(self.open.pop())
+        return self._note(self.open.pop())
 
     def _begin(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """Measure; the run is then open until it is sealed."""
@@ -487,10 +480,9 @@ class _Work:
         """The job of a run that is about to begin, as the ``place``-th of those that begin together."""
         self._check_others(scenario, step)
         self._report_scenario(scenario)
-        most = scenario.plan.planned_runs if scenario.plan.goes_on else None
         number = self._runs_made() + len(self.open) + 1 + place
         self.listener.begin(step, number, self._total(number), self._left_s())
-        return self._series(scenario.experiment, ExperimentLength(most=most, stops_early=True) if most else None)
+        return self._series(scenario)
 
     def _check_others(self, scenario: ScenarioMade, step: PlannedRun) -> None:
         """A finished run of another subject or profile must not be combined with the missing runs."""

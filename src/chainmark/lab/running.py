@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
-from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact, Status
+from chainmark.core.manifest import BESIDE, ExperimentLength, ExperimentPlace, Fact
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress, Silent
+from chainmark.lab.attempts import MOST_ATTEMPTS, until_evidence
 from chainmark.lab.hosts import repeated_if_lost
 from chainmark.lab.machine import machine_to_itself
-from chainmark.lab.processors import wait_for_processors
 from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSystem, StagedSystem
 from chainmark.lab.recording import RunRecorder
-from chainmark.lab.schedules import Arm, PlannedRun, Total
-from chainmark.lab.session import RunContent, Session, name_of, new_experiment_id
+from chainmark.lab.schedules import EXPLAINING, Arm, PlannedRun, Total, total_with
+from chainmark.lab.session import RunContent, Session, finished_runs, name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 
 
@@ -37,6 +37,7 @@ class Listener(Progress, Protocol):
         """A run was sealed."""
 
 
+Side = TypeVar("Side")
 # Analyses and seals a measured run.
 Finish = Callable[[Progress], SealedRun]
 _LOWEST_PRIORITY = 19
@@ -127,27 +128,25 @@ class Lab:
         *,
         keep_homes: bool,
         profiles: tuple[str, ...] = (),
-        tries: int = 1,
+        attempts: int = 1,
     ) -> list[SealedRun]:
-        """Make this number of runs of one arm.
-
-        Args:
-            tries: average number of attempts allowed per run, if the instrument fails in some.
-        """
+        """Make this number of runs of one arm, with this many attempts for each, if the instrument fails."""
         experiment_id = new_experiment_id(self.system.name, name_of(arm.profile))
         series = RunSeries(self, experiment_id, seed, keep_homes, listener, profiles=profiles)
-        runs: list[SealedRun] = []
         with machine_to_itself(listener):
-            while len(runs) < (total := repetitions + min(_invalid(runs), (tries - 1) * repetitions)):
-                if runs and runs[-1].manifest.status is Status.INVALID:
-                    wait_for_processors(listener)
-                step = PlannedRun(arm.side, arm.version, arm.profile, len(runs) + 1, len(runs))
-                runs.append(series.make(step, step.position + 1, Total(total)))
-        return runs
+            for repetition in range(1, repetitions + 1):
+                total = partial(total_with, left=repetitions - repetition)
+                series.until_evidence(arm, repetition, total, most=attempts)
+        return series.in_order()
 
+    def unprofiled(self, sides: Mapping[Side, Sequence[SealedRun]], *, elsewhere: bool = True) -> list[Side]:
+        """The sides of which no run has profiles.
 
-def _invalid(runs: Sequence[SealedRun]) -> int:
-    return sum(run.manifest.status is Status.INVALID for run in runs)
+        Args:
+            sides: their runs.
+            elsewhere: similar runs in the store count, too.
+        """
+        return [side for side, runs in sides.items() if not self.store.profiled(runs, elsewhere=elsewhere)]
 
 
 def _measured(
@@ -176,6 +175,7 @@ class RunSeries:
         seed: a run's own seed is this plus its position.
         length: of an experiment of two sides, as planned.
         profiles: kinds to record of the nodes; such runs are not judged.
+        runs: those so far by position, including the ones in which the instrument failed.
     """
 
     lab: Lab
@@ -185,11 +185,63 @@ class RunSeries:
     listener: Listener
     length: ExperimentLength | None = None
     profiles: tuple[str, ...] = ()
+    runs: dict[int, SealedRun] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, lab: Lab, experiment_id: str, seed: int, keep_homes: bool, listener: Listener) -> RunSeries:
+        """The series with the runs that were finished before, if it is resumed."""
+        runs = finished_runs(lab.store, experiment_id)
+        return cls(lab, experiment_id, seed, keep_homes, listener, runs=runs)
+
+    def on(self, machines: Machines | None) -> RunSeries:
+        """The same with nodes on these machines; None: on this one."""
+        return replace(self, lab=replace(self.lab, machines=machines))
+
+    @property
+    def next_position(self) -> int:
+        """The position of the next run."""
+        return max(self.runs, default=-1) + 1
+
+    def in_order(self) -> list[SealedRun]:
+        """The runs so far, sorted by position."""
+        return [run for _, run in sorted(self.runs.items())]
+
+    def of_side(self, side: str) -> list[SealedRun]:
+        """The runs of one side."""
+        return [run for run in self.in_order() if (place := run.manifest.experiment) and place.side == side]
+
+    def evidence(self, side: str) -> list[SealedRun]:
+        """The runs of one side that count for it."""
+        return [run for run in self.of_side(side) if run.manifest.is_evidence]
+
+    def explaining(self, profiles: Sequence[str]) -> RunSeries:
+        """The series of the runs with these profiles, which explain this one: an experiment of its own."""
+        name = f"{self.experiment_id}-{EXPLAINING}"
+        return replace(self, experiment_id=name, length=None, profiles=tuple(profiles), runs={})
+
+    def until_evidence(
+        self, arm: Arm, repetition: int, total: Callable[[int], Total], most: int = MOST_ATTEMPTS
+    ) -> SealedRun:
+        """Make the next run of an arm, and repeat it while the instrument fails; the last attempt.
+
+        Args:
+            arm: its version and profile.
+            repetition: of the side, the same for all attempts.
+            total: the number of runs, by the position of an attempt.
+            most: maximum number of attempts.
+        """
+
+        def attempt() -> SealedRun:
+            position = self.next_position
+            step = PlannedRun(arm.side, arm.version, arm.profile, repetition, position)
+            return self.make(step, position + 1, total(position))
+
+        return until_evidence(attempt, self.listener, next(reversed(self.in_order()), None), most)
 
     def make(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> SealedRun:
         """Make one run; it is reported as the ``number``-th of ``total``."""
         self.listener.begin(step, number, total, left_s)
-        run = self.measure(step, self.listener)(self.listener)
+        run = self.runs[step.position] = self.measure(step, self.listener)(self.listener)
         self.listener.end(run)
         return run
 

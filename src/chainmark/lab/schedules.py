@@ -14,6 +14,7 @@ Item = TypeVar("Item")
 
 # On which side of the threshold a load is, by its value; "leans": its interval includes the threshold.
 Standing = Literal["kept up", "leans to kept up", "leans to lost", "lost", "no data"]
+Bound = Literal["", "at most", "at least"]  # of a number of runs
 KEEPING_UP: tuple[Standing, ...] = ("kept up", "leans to kept up")
 # The side of runs without another subject to compare with.
 LONE_SIDE = "subject"
@@ -56,8 +57,13 @@ class Total:
     """
 
     runs: int
-    bound: Literal["", "at most", "at least"] = ""
+    bound: Bound = ""
     purpose: str = ""
+
+
+def total_with(position: int, left: int, bound: Bound = "") -> Total:
+    """The number of runs if this many follow the one at a position."""
+    return Total(position + 1 + left, bound)
 
 
 @dataclass(frozen=True, order=True)

@@ -212,20 +212,16 @@ def name_of(profile: BaseModel) -> str:
     return str(getattr(profile, "name", "profile"))
 
 
-def new_experiment_id(system: str, name: str) -> str:
-    """A name for an experiment: the system, the profile's or the plan's name, the time, four random digits."""
+def new_experiment_id(system: str, name: str, kind: str = "") -> str:
+    """A name for an experiment: the system, its kind, the profile's or plan's name, the time, four random digits."""
     plain = name.removeprefix(f"{system}/").replace("/", "-")
-    return f"{system}-{plain}-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return "-".join(filter(None, (system, kind, plain, stamp, secrets.token_hex(2))))
 
 
-def finished_runs(store: Store, *experiments: str) -> dict[tuple[str, int], SealedRun]:
-    """The sealed runs of experiments, by the experiment and their position in it."""
-    return {(place.id, place.position): run for run in store.members(experiments) if (place := run.manifest.experiment)}
-
-
-def remove_dead(store: Store, prefix: str) -> None:
-    """Remove the unfinished runs of a killed process, of the experiments whose IDs have this prefix."""
+def finished_runs(store: Store, experiment_id: str) -> dict[int, SealedRun]:
+    """The sealed runs of an experiment by position; the unfinished ones of a killed process are removed."""
     for run in store.unfinished():
-        state = run.state()
-        if str(state.get("experiment", "")).startswith(prefix) and run.maker() is None:
+        if str(run.state().get("experiment", "")).startswith(experiment_id) and run.maker() is None:
             run.drop()
+    return {place.position: run for run in store.members([experiment_id]) if (place := run.manifest.experiment)}

@@ -25,7 +25,7 @@ from chainmark.lab.schedules import (
     next_cells,
     wanted_load,
 )
-from chainmark.lab.session import finished_runs, name_of, new_experiment_id
+from chainmark.lab.session import name_of, new_experiment_id
 from chainmark.store.runs import SealedRun, Store
 
 GRID_ORDER = (
@@ -162,21 +162,18 @@ class Sweeper:
         twice = next((version for version in order.versions if order.versions.count(version) > 1), None)
         if twice is not None:
             raise UsageError(f"the version `{twice}` is given twice", "use `--repeat` for more runs of a version")
-        done = self._done(order.resume)
         experiment_id = order.resume or new_experiment_id(self.system.name, name_of(profile))
-        with machine_to_itself(listener):
-            return self._made(profile, order, experiment_id, done, listener)
-
-    def _made(
-        self,
-        profile: BaseModel,
-        order: SweepRequest,
-        experiment_id: str,
-        done: Mapping[int, SealedRun],
-        listener: Listener,
-    ) -> Sweep:
         lab = Lab(self.store, self.system, self.machines)
-        series = RunSeries(lab, experiment_id, order.seed, order.keep_homes, listener)
+        series = RunSeries.begun(lab, experiment_id, order.seed, order.keep_homes, listener)
+        if order.resume and not series.runs:
+            raise UsageError(
+                f"the store has no runs of an experiment `{experiment_id}`", "`chainmark runs list` lists all runs"
+            )
+        with machine_to_itself(listener):
+            return self._made(profile, order, series)
+
+    def _made(self, profile: BaseModel, order: SweepRequest, series: RunSeries) -> Sweep:
+        done = dict(series.runs)
         runs: dict[str, list[SealedRun]] = {version: [] for version in order.versions}
         interrupted = False
         try:
@@ -192,10 +189,10 @@ class Sweeper:
             interrupted = True
         except ChainmarkError as error:
             if any(runs.values()):
-                resume = f"the finished runs are kept: continue with `--resume {experiment_id}`"
+                resume = f"the finished runs are kept: continue with `--resume {series.experiment_id}`"
                 error.hint = f"{error.hint}; {resume}" if error.hint else resume
             raise
-        return Sweep(experiment_id, runs, interrupted)
+        return Sweep(series.experiment_id, runs, interrupted)
 
     def _cells(
         self, plan: SweepPlan, order: SweepRequest, runs: Mapping[str, Sequence[SealedRun]]
@@ -234,17 +231,6 @@ class Sweeper:
 
     def _wanted(self, plan: SweepPlan, runs: Mapping[str, Sequence[SealedRun]]) -> int | None:
         return wanted_load((self.system.standings(run, plan.tolerance) for run in runs.values()), plan)
-
-    def _done(self, experiment_id: str | None) -> dict[int, SealedRun]:
-        """The runs of the resumed experiment, by position."""
-        if experiment_id is None:
-            return {}
-        result = finished_runs(self.store, experiment_id)
-        if not result:
-            raise UsageError(
-                f"the store has no runs of an experiment `{experiment_id}`", "`chainmark runs list` lists all runs"
-            )
-        return {position: run for (_, position), run in result.items()}
 
 
 def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:

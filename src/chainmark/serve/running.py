@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from chainmark.compare.decide import decide
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError
-from chainmark.lab.experimenting import is_evidence, read_record
+from chainmark.lab.experimenting import read_record
 from chainmark.serve.reading import ReadStore
 from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.stats.trend import trend_of
@@ -133,9 +133,9 @@ def standing(experiment: str, store: ReadStore) -> Standing | None:
     """How close an experiment of two sides is to a decision; None for anything else."""
     try:
         record = read_record(experiment_folder(store, experiment))
-        runs = [run for run in store.members([experiment]) if is_evidence(run.manifest)]
+        runs = [run for run in store.members([experiment]) if run.manifest.is_evidence]
         sides = [[run for run in runs if _side(run) == side] for side in record.arms]
-        rounds, most = min(map(len, sides)), record.length.most + record.more
+        rounds, most = min(map(len, sides)), record.most_rounds
         reported = Standing(experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={})
         if rounds < FIRST_LOOK:
             return reported

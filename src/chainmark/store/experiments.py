@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,7 +21,10 @@ from chainmark.store.runs import Store
 
 DOCUMENT = "experiment.json"
 CONCLUSION = "verdict.json"
+_COMMANDS = {"load plan": "load"}  # of kinds that are not named after theirs
 _NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
+
+Record = TypeVar("Record", bound=BaseModel)
 
 
 class Conclusion(BaseModel):
@@ -57,6 +60,25 @@ class ExperimentFolder:
                 "its finished runs are kept (`chainmark runs list`); start a new experiment",
             ) from error
         return content
+
+    def record(self, model: type[Record], what: str, system: str | None = None) -> Record:
+        """The document as the record of one kind of experiment.
+
+        Args:
+            model: of that kind.
+            what: such an experiment, in an error.
+            system: of the experiment; None: any.
+
+        Raises:
+            UsageError: it is of another kind or system.
+            InvalidRunError: it cannot be read.
+        """
+        content = self.read()
+        kind, wanted = str(content.get("kind", "qa")), model.model_fields["kind"].default
+        if kind != wanted or system not in (None, content.get("system")):
+            command = f"`chainmark {_COMMANDS.get(kind, kind)} --resume {self.experiment_id}` continues it"
+            raise UsageError(f"`{self.experiment_id}` is not {what}", None if kind == wanted else command)
+        return model.model_validate(content)
 
     def conclude(self, verdict: Verdict, sentence: str) -> None:
         """Store the verdict, or replace that of fewer runs."""

@@ -592,9 +592,10 @@ class Store:
         """The runs in the store that may belong to the history of runs like these, oldest first."""
         return self._archived(self.selection().series([run.run_id for run in runs]))
 
-    def profiled(self, runs: Iterable[SealedRun]) -> list[SealedRun]:
-        """The runs in the store with profiles like these, oldest first."""
-        return self._opened(self.selection().profiled([run.run_id for run in runs]))
+    def profiled(self, runs: Sequence[SealedRun], *, elsewhere: bool = True) -> list[SealedRun]:
+        """Those of the runs that have profiles; if none has, with ``elsewhere``, similar runs in the store."""
+        own = [run for run in runs if run.manifest.profiles]
+        return own if own or not elsewhere else self._opened(self.selection().profiled([run.run_id for run in runs]))
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether runs in the store may show the noise between runs of such a workload on such a machine."""

@@ -72,7 +72,7 @@ def test_a_machine_that_is_always_busy_is_reported_as_the_reason(
     profile = Profile(system="cometbft", name="p")
     monkeypatch.setattr(experimenting, "resolve_launchable", lambda *_: (system, profile))
     monkeypatch.setattr(clusters, "profile_cluster", lambda *_: None)
-    with pytest.raises(InvalidRunError, match="the measurement failed in each of 3 runs of v1") as failure:
+    with pytest.raises(InvalidRunError, match="the measurement failed in 3 consecutive runs of v1") as failure:
         cm.experiment("p", baseline="v1", candidate="v2", store=tmp_path)
     assert len(Store(tmp_path).sealed()) == 3
     assert re.search("--resume [^`]+-p-", str(failure.value.hint))

@@ -173,7 +173,7 @@ def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, sys
     (folder,) = (tmp_path / "experiments").iterdir()
     assert f'"{metric_id}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
     assert other not in (folder / "experiment.json").read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match="already has margins") as refused:
+    with pytest.raises(UsageError, match="already has its settings") as refused:
         cm.experiment(resume=folder.name, margins={metric_id: 0.1}, store=tmp_path)
     assert refused.value.hint == "omit `--margin` when you resume"
     with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
@@ -224,7 +224,7 @@ def test_a_measurement_that_always_fails_reports_the_cause(tmp_path: Path, syste
     with pytest.raises(InvalidRunError) as failure:
         cm.experiment("p", baseline="v1", candidate="v3", store=tmp_path)
     assert failure.value.message == (
-        "the measurement failed in each of 3 runs of v1; in the last, offered load met: 91 %"
+        "the measurement failed in 3 consecutive runs of v1; last failure: offered load met: 91 %"
     )
 
 

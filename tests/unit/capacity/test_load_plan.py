@@ -198,7 +198,7 @@ def test_an_interrupted_plan_resumes_where_it_stopped(plan: Path, url: str, tmp_
     assert runs[0] == run_id
     assert all(runs)
     assert len(Store(tmp_path / "store").sealed()) == 3
-    with pytest.raises(UsageError, match="already has a plan and settings"):
+    with pytest.raises(UsageError, match="already has its settings"):
         cm.load_plan(plan, targets, resume=broken.id)
 
 

@@ -12,7 +12,7 @@ from chainmark.compare.decide import decide
 from chainmark.core.bisect_report import BisectReport, Revision, Way
 from chainmark.core.manifest import ExperimentPlace
 from chainmark.lab.bisecting import Bisection, BisectRecord, BisectRequest, Visit
-from chainmark.lab.running import Lab
+from chainmark.lab.running import Lab, RunSeries
 from chainmark.stats.change_place import pair_of
 from chainmark.store.experiments import ExperimentFolder
 from chainmark.store.runs import SealedRun, Store
@@ -53,11 +53,13 @@ class InMemory:
         )
         folder = ExperimentFolder(Path("line-bisect-quick-20260120T080000-0001"))
         self.system = system
-        self.made = Bisection(Lab(Store(Path("nowhere")), system), folder, record, LineProfile(), Followed())
+        lab = Lab(Store(Path("nowhere")), system)
+        series = RunSeries(lab, folder.experiment_id, seed=1, keep_homes=False, listener=Followed())
+        self.made = Bisection(series, folder, record, LineProfile())
 
     def run(self, place: int) -> None:
         """Make one run of the revision."""
-        position = max(self.made.runs, default=-1) + 1
+        position = self.made.series.next_position
         label = self.made.record.revisions[place].label
         stands = ExperimentPlace(id=self.made.id, side=label, repetition=1, position=position)
         started = f"2026-01-20T{8 + position // 60:02d}:{position % 60:02d}:00Z"

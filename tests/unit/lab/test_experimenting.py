@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentLength
 from chainmark.core.progress import Progress
-from chainmark.lab.experimenting import Experimenter, OpenExperiment, is_evidence, read_record
+from chainmark.lab.experimenting import Experimenter, OpenExperiment, read_record
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.lab.schedules import Arm, Total
 from chainmark.store.experiments import experiment_folder
@@ -96,7 +96,7 @@ def test_a_run_that_failed_because_of_the_instrument_is_repeated_in_its_place(tm
     experiment = _begun(tmp_path, StandIn(invalid=frozenset({2})), listener)
     assert experiment.next_round()
     assert _places(experiment) == [("baseline", 1, 0, 10), ("candidate", 1, 1, 11), ("candidate", 1, 2, 12)]
-    assert [is_evidence(run.manifest) for run in experiment.runs] == [True, False, True]
+    assert [run.manifest.is_evidence for run in experiment.runs] == [True, False, True]
     assert experiment.rounds == 1
     assert listener.messages == [(1, 4), (2, 4), (3, 5)]
 
@@ -201,6 +201,10 @@ def test_an_experiment_of_another_kind_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as sweep:
         read_record(folder)
     assert sweep.value.hint == "`chainmark saturation --resume e1` continues it"
+    (folder.path / "experiment.json").write_text('{"kind": "load plan"}', encoding="utf-8")
+    with pytest.raises(UsageError) as plan:
+        read_record(folder)
+    assert plan.value.hint == "`chainmark load --resume e1` continues it"
 
 
 def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Path) -> None:
@@ -216,7 +220,7 @@ def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Pa
     assert _places(experiment)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
     assert listener.messages[2:] == [(3, 4), (4, 4)]
     assert experiment.rounds == 1
-    assert not any(is_evidence(run.manifest) for run in experiment.runs[2:])
+    assert not any(run.manifest.is_evidence for run in experiment.runs[2:])
     again = _resumed(tmp_path, experiment, 0)
     assert again.record.profiles == ["cpu"]
     assert again.next_round()
