@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from chainmark.api.context import store_at
-from chainmark.api.listing import RunRow, listed_runs
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.manifest import Manifest, Status
 from chainmark.core.storage import storage_errors
 from chainmark.lab.registry import folders
 from chainmark.store.files import write_bytes
+from chainmark.store.listing import ListedRun, listed_runs
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store, UnfinishedRun
 from chainmark.systems.base import load_system
@@ -187,7 +187,8 @@ def runs(
         since: only runs that began on this day or later, "2026-11-20".
 
     Returns:
-        run_id, system, version, profile, experiment, side, started_at, status, badges, notes, sla, cell, repetition.
+        run_id, system, version, profile, experiment, side, started_at, status, badges, notes, sla, cell, repetition,
+        machine, source, verdict.
 
     Raises:
         UsageError: there is no such status, or the selector matches nothing.
@@ -197,7 +198,7 @@ def runs(
         ['run_id', 'system', 'version']
     """
     listed = listed_runs(store_at(store).root, selector, status, since)
-    types = {item.name: pl.Int64 if item.name == "repetition" else pl.String for item in fields(RunRow)}
+    types = {item.name: pl.Int64 if item.name == "repetition" else pl.String for item in fields(ListedRun)}
     del types["labels"]
     return pl.DataFrame([[getattr(run, name) for name in types] for run in listed], schema=types, orient="row")
 

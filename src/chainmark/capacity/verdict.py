@@ -64,13 +64,6 @@ class Ruling:
         return f"{self.label} ({self.kind})" if self.kind else self.label
 
 
-def sla_label(result: Verdict) -> str:
-    """The value of a run's label `sla`, which selectors use: "met", "missed", or the verdict itself."""
-    if result is Verdict.PASS:
-        return "met"
-    return "missed" if result is Verdict.FAIL else result.value
-
-
 def level_text(kind: str | None, value: float) -> str:
     """A level with its unit: "64 clients", "1200 requests/s"."""
     return f"{bare_level(value)} requests/s" if kind == "rate" else units.plural(round(value), "client")

@@ -15,7 +15,7 @@ from chainmark.core.errors import ExitCode, UsageError
 from chainmark.store.paths import data_directory
 
 if TYPE_CHECKING:
-    from chainmark.api.listing import RunRow
+    from chainmark.store.listing import ListedRun
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +48,7 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List runs, oldest first, with unfinished runs at the end."""
-    from chainmark.api.listing import listed_runs
+    from chainmark.store.listing import listed_runs
 
     runs = listed_runs(data_directory(), selector, status, since)
     if as_json:
@@ -78,11 +78,11 @@ def list_runs(
         sys.stdout.write(" " + "  ".join(map(str.ljust, line, widths)) + " \n")
 
 
-def _side(run: RunRow) -> str:
+def _side(run: ListedRun) -> str:
     return f"{run.side} {run.repetition}" if run.experiment else ""
 
 
-def _as_json(run: RunRow) -> dict[str, object]:
+def _as_json(run: ListedRun) -> dict[str, object]:
     if run.is_unfinished:
         return {"run_id": run.run_id, "status": run.status}
     names = ("run_id", "version", "profile", "experiment", "side", "started_at", "status", "badges", "notes")

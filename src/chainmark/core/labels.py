@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chainmark.core.verdict import Verdict
+
 ENDPOINT = "endpoint"  # the measured part of the subject
 SLA = "sla"  # whether the run met its service level
 _NOT_OF_CELL = frozenset({ENDPOINT, SLA})
 
 Labels = Mapping[str, Sequence[str]]
+
+
+def sla_label(result: Verdict) -> str:
+    """The value of a run's label `sla`, which selectors use: "met", "missed", or the verdict itself."""
+    if result is Verdict.PASS:
+        return "met"
+    return "missed" if result is Verdict.FAIL else result.value
 
 
 def cell_of(labels: Labels) -> dict[str, str]:

@@ -45,13 +45,13 @@ from chainmark.capacity.tables import (
     slowest_frame,
     steps_frame,
 )
-from chainmark.capacity.verdict import gone_text, sla_label, verdict
+from chainmark.capacity.verdict import gone_text, verdict
 from chainmark.capacity.watched import WATCH_SCHEMA, drifts_in, source_entries, watch_frame, with_watched
 from chainmark.capacity.witness import MachineWitness
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.core.labels import ENDPOINT, SLA
+from chainmark.core.labels import ENDPOINT, SLA, sla_label
 from chainmark.core.load_report import Departure, EndpointEntry, LoadReport, TargetEntry
 from chainmark.core.manifest import Configuration, ExperimentPlace, Fact
 from chainmark.core.progress import Progress

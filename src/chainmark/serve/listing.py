@@ -8,39 +8,12 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from chainmark.capacity.verdict import sla_label
-from chainmark.core.errors import ChainmarkError
-from chainmark.core.labels import SLA
 from chainmark.core.tool import tool_version
-from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC, Verdict
-from chainmark.serve.reading import Moment, ReadStore
-from chainmark.store.index import DAMAGED, Entry
-from chainmark.store.runs import SealedRun
+from chainmark.serve.reading import Moment
+from chainmark.store.index import DAMAGED
+from chainmark.store.listing import ListedRun, row_of
 
 PAGE = 100
-UNFINISHED = "unfinished"
-_OF_LOAD_TESTS = {sla_label(verdict): verdict.value for verdict in Verdict}  # by the words of their label
-
-
-class ListedRun(BaseModel):
-    """A run in a list.
-
-    Attributes:
-        verdict: of its experiment when that ended, or of its own service level; "" if it was not judged.
-    """
-
-    run_id: str
-    system: str = ""
-    version: str = ""
-    profile: str = ""
-    machine: str = ""
-    status: str
-    verdict: str = ""
-    source: str = ""
-    experiment: str = ""
-    side: str = ""
-    started_at: str = ""
-    notes: str = ""
 
 
 class RunList(BaseModel):
@@ -83,59 +56,11 @@ FACETS: Mapping[str, tuple[str, Callable[[ListedRun], str]]] = {
 }
 
 
-class MachineNames:
-    """The names of the runs' processors; each run is read once."""
-
-    def __init__(self, store: ReadStore) -> None:
-        self._store = store
-        self._known: dict[str, str] = {}
-
-    def name(self, entry: Entry) -> str:
-        """The processor of a run."""
-        if entry.machine not in self._known:
-            try:
-                cpu_model = SealedRun(self._store.root / "runs" / entry.run_id).manifest.host.cpu_model
-            except (ChainmarkError, ValueError):
-                cpu_model = "unknown"
-            self._known[entry.machine] = cpu_model
-        return self._known[entry.machine]
-
-
-def all_runs(moment: Moment, machines: MachineNames) -> list[ListedRun]:
+def all_runs(moment: Moment) -> list[ListedRun]:
     """Every folder of the store, newest first, preceded by unfinished and unreadable ones."""
-    broken = [ListedRun(run_id=name, status=UNFINISHED) for name in moment.unfinished]
-    broken += [ListedRun(run_id=name, status=DAMAGED) for name in moment.damaged]
-    return [*broken, *(_listed(entry, machines, moment) for entry in reversed(moment.whole))]
-
-
-def _listed(entry: Entry, machines: MachineNames, moment: Moment) -> ListedRun:
-    notes = moment.notes
-    return ListedRun(
-        run_id=entry.run_id,
-        system=entry.system,
-        version=entry.version,
-        profile=entry.profile,
-        machine=machines.name(entry),
-        status=entry.status,
-        verdict=_verdict(entry, moment),
-        source=_source(entry),
-        experiment=entry.experiment,
-        side=entry.side,
-        started_at=entry.started_at,
-        notes="; ".join(notes.of(entry.noted)) if notes.annotations or notes.epochs else "",
-    )
-
-
-def _verdict(entry: Entry, moment: Moment) -> str:
-    if entry.experiment in moment.verdicts:
-        return moment.verdicts[entry.experiment].value
-    own = next(iter(entry.known_labels.get(SLA, ())), "")
-    return _OF_LOAD_TESTS.get(own, "")  # an imported run may have any label
-
-
-def _source(entry: Entry) -> str:
-    words = entry.badges.split(", ")
-    return next((word.lower() for word in (SYNTHETIC, PRINTED, PROFILED) if word in words), entry.origin)
+    broken = [ListedRun(name) for name in moment.unfinished]
+    broken += [ListedRun(name, status=DAMAGED) for name in moment.damaged]
+    return [*broken, *(row_of(entry, moment.notes, moment.verdicts) for entry in reversed(moment.whole))]
 
 
 def _fits(run: ListedRun, query: Mapping[str, Sequence[str]], without: str = "") -> bool:

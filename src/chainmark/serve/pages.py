@@ -21,12 +21,13 @@ from chainmark.report.blocks import Block, Remark, Remarks, Section, Table, phra
 from chainmark.report.document import Document
 from chainmark.report.metric_tables import dictionary
 from chainmark.report.phrases import Phrase
-from chainmark.serve.listing import UNFINISHED, RunList
+from chainmark.serve.listing import RunList
 from chainmark.serve.live import live_section, search_section
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.running import LiveDrift, Sign, Standing, drifts_of, signs_of
 from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
+from chainmark.store.listing import UNFINISHED
 from chainmark.store.live import LiveSearch, LiveState, read_live
 from chainmark.store.runs import UnfinishedRun
 

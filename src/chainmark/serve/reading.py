@@ -19,7 +19,7 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.verdict import Verdict
 from chainmark.store.archive import FigureArchive, archives
-from chainmark.store.experiments import Conclusions
+from chainmark.store.conclusions import Conclusions
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection, Stamp, stamp_of
 from chainmark.store.notes import NOTES, Notes, read_notes
 from chainmark.store.runs import ArchivedRun, SealedRun, Store

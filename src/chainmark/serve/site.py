@@ -33,7 +33,7 @@ from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
 from chainmark.serve.computed import computed_document
 from chainmark.serve.drawn_lines import sparkline
-from chainmark.serve.listing import MachineNames, RunList
+from chainmark.serve.listing import RunList
 from chainmark.serve.matrix import WHOLE, MatrixRow, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import metric_document, strips, view_of
@@ -45,6 +45,7 @@ from chainmark.serve.running import standing
 from chainmark.serve.series import series_document
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, workloads_of
+from chainmark.store.listing import ListedRun
 from chainmark.store.live import live_searches
 from chainmark.store.runs import SealedRun
 from chainmark.systems.base import load_system, system_names
@@ -74,7 +75,6 @@ class Site:
         self._began = time.time_ns()  # the same name on another server is another page
         self.store = ReadStore(root)
         self.painter = Painter()
-        self._machines = MachineNames(self.store)
         self._cards = Memory(4 * _CARDS)
         self._documents = Memory(_MOST_DOCUMENTS)
         self._views = Memory(_MOST_DOCUMENTS)
@@ -148,7 +148,7 @@ class Site:
         """The runs that match the facets."""
         moment = self.store.now()
         key = (moment.number, tuple(moment.unfinished))
-        everything: list[listing.ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment, self._machines))
+        everything: list[ListedRun] = self._lists.get(key, lambda: listing.all_runs(moment))
         run_list = listing.run_list(everything, query)
         begin = _whole_number(query, "from")
 

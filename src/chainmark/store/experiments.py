@@ -16,23 +16,15 @@ from pydantic import BaseModel
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict
+from chainmark.store.conclusions import CONCLUSION, Conclusion
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import Store
 
 DOCUMENT = "experiment.json"
-CONCLUSION = "verdict.json"
 _COMMANDS = {"load plan": "load"}  # of kinds that are not named after theirs
 _NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
 
 Record = TypeVar("Record", bound=BaseModel)
-
-
-class Conclusion(BaseModel):
-    """``verdict.json``: the verdict that the experiment's command reported, for lists that do not judge again."""
-
-    schema_version: int = 1
-    verdict: Verdict
-    sentence: str
 
 
 class ExperimentFolder:
@@ -110,28 +102,6 @@ class ExperimentFolder:
 def experiments(store: Store) -> list[str]:
     """The ids of all experiments with a document, by name."""
     return sorted(path.parent.name for path in (store.root / "experiments").glob(f"*/{DOCUMENT}"))
-
-
-class Conclusions:
-    """The stored verdicts of a store's experiments. Each is read again only after a change."""
-
-    def __init__(self, root: Path) -> None:
-        self._folder = root / "experiments"
-        self._known: dict[str, tuple[int, Verdict]] = {}
-
-    def by_experiment(self) -> dict[str, Verdict]:
-        """The verdicts by experiment; an unreadable one is omitted."""
-        known = {}
-        for path in self._folder.glob(f"*/{CONCLUSION}"):
-            name = path.parent.name
-            try:
-                stamp = path.stat().st_mtime_ns
-                if name not in self._known or self._known[name][0] != stamp:
-                    self._known[name] = stamp, Conclusion.model_validate_json(path.read_bytes()).verdict
-            except (OSError, ValueError):
-                continue
-            known[name] = self._known[name][1]
-        return known
 
 
 def experiment_folder(store: Store, experiment_id: str) -> ExperimentFolder:

@@ -31,7 +31,7 @@ SEAL = "SEALED"
 STAGED = "importing-"
 INDEX = "index.json"
 DAMAGED = "damaged"
-_LAYOUT = "index 6"  # an index of another layout is regenerated
+_LAYOUT = "index 7"  # an index of another layout is regenerated
 _NAMED_MOST = 3  # runs in a sentence
 MOST_BUILDS = 64  # in a series of releases
 # A comma separates two terms only if a term follows, so that a value may contain commas.
@@ -50,8 +50,9 @@ class Entry:
     Attributes:
         side, repetition, position: its position in its experiment; "" and 0 without one.
         status: of the manifest, or "damaged" if that cannot be read; then all else is empty.
-        workload, sources, build, machine: digests; equal if the runs' workload, raw material, subject with its
-            configuration, and processor are.
+        workload, sources, build: digests; equal if the runs' workload, raw material, and subject with its configuration
+            are.
+        machine: its processor.
         badges: caveats for a list: the run is synthetic, its label is contradicted.
         aliases: other names of the version, one per line.
         profiles: kinds of profiles that it has; such runs are not judged, and not used for the noise.
@@ -144,7 +145,7 @@ def _entry(path: Path) -> Entry:
                     effective,
                 ]
             ),
-            machine=_digest(manifest["host"]["cpu_model"]),
+            machine=manifest["host"]["cpu_model"],
             badges=_badges(manifest),
             aliases="\n".join(subject.get("aliases", [])),
             profiles=",".join(manifest.get("profiles", [])),
@@ -463,7 +464,7 @@ class Selection:
 
     def shows_noise(self, system: str, workload: Mapping[str, object], cpu_model: str) -> bool:
         """Whether some build was run twice or more under this workload on this kind of processor."""
-        place = (system, _digest(workload), _digest(cpu_model))
+        place = (system, _digest(workload), cpu_model)
         builds = Counter(entry.build for entry in self.sealed if _place(entry) == place and not entry.profiles)
         return any(times > 1 for times in builds.values())
 

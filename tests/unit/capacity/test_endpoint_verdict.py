@@ -14,9 +14,9 @@ from chainmark.capacity.verdict import (
     gone_text,
     level_text,
     rulings,
-    sla_label,
     verdict,
 )
+from chainmark.core.labels import sla_label
 from chainmark.core.load_report import CapacityEntry, ConditionEntry, Departure, DriftEntry, LoadReport, StepEntry
 from chainmark.core.verdict import Verdict
 from chainmark.report.load_document import load_document

@@ -18,9 +18,10 @@ import pytest
 
 import chainmark as cm
 import chainmark.api.planned_loads
-from chainmark.capacity.verdict import sla_label, verdict
+from chainmark.capacity.verdict import verdict
 from chainmark.core.by_workload import ByWorkload
 from chainmark.core.errors import ExitCode, UsageError
+from chainmark.core.labels import sla_label
 from chainmark.core.matrix_report import MatrixReport
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict

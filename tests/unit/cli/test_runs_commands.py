@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import chainmark as cm
-from chainmark.api.listing import STATUSES, UNFINISHED
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Status
 from chainmark.store.index import DAMAGED
+from chainmark.store.listing import STATUSES, UNFINISHED
 from chainmark.store.runs import SealedRun, Store
 
 from tests.unit.cli.commands import chainmark

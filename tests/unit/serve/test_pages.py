@@ -18,8 +18,8 @@ import pytest
 
 import chainmark as cm
 from chainmark.core.verdict import Verdict
-from chainmark.serve.listing import MachineNames, all_runs
-from chainmark.serve.reading import Moment, ReadStore
+from chainmark.serve.listing import all_runs
+from chainmark.serve.reading import Moment
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.index import Entry
 from chainmark.store.notes import Notes
@@ -310,13 +310,13 @@ def test_runs_are_filtered_by_the_verdict_of_their_experiment(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("word", "verdict"), [("met", "pass"), ("missed", "fail"), ("server gone", "server gone"), ("gold", "")]
 )
-def test_a_load_test_has_the_verdict_of_its_service_level(tmp_path: Path, word: str, verdict: str) -> None:
+def test_a_load_test_has_the_verdict_of_its_service_level(word: str, verdict: str) -> None:
     """Without an experiment that was judged as a whole."""
     entry = Entry("a", status="valid", labels=json.dumps({"sla": [word]}), experiment="load-1")
     moment = Moment(1, [entry], [], [], {}, Notes())
-    (run,) = all_runs(moment, MachineNames(ReadStore(tmp_path)))
+    (run,) = all_runs(moment)
     assert run.verdict == verdict
-    (run,) = all_runs(replace(moment, verdicts={"load-1": Verdict.INVALID}), MachineNames(ReadStore(tmp_path)))
+    (run,) = all_runs(replace(moment, verdicts={"load-1": Verdict.INVALID}))
     assert run.verdict == "invalid"
 
 
