@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from chainmark.core.verdict import Verdict
     from chainmark.network.server_watch import ServerSources
     from chainmark.report.document import Document
+    from chainmark.serve.server import Dashboard, serve
     from chainmark.store.runs import Store
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "Cancellation",
     "Catalogue",
     "ChainmarkError",
+    "Dashboard",
     "Document",
     "Experiment",
     "LoadResult",
@@ -113,6 +115,7 @@ __all__ = [
     "run",
     "runs",
     "saturation",
+    "serve",
     "synth",
     "transaction",
     "unnote",
@@ -157,13 +160,14 @@ _HOMES = {
     "chainmark.core.verdict": ["Verdict"],
     "chainmark.network.server_watch": ["ServerSources"],
     "chainmark.report.document": ["Document"],
+    "chainmark.serve.server": ["Dashboard", "serve"],
     "chainmark.store.runs": ["Store"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 class _Library(ModuleType):
-    """The package, whose function `compare` is not hidden by the package of that name once that is imported."""
+    """The package, whose functions `compare` and `serve` are not hidden by imported packages of these names."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOME_OF and isinstance(value, ModuleType)):

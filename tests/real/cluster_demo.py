@@ -49,7 +49,7 @@ def machines_apart(environments: Mapping[str, Mapping[str, str]] | None = None) 
 
 def main(folder: Path) -> ExitCode | int:
     """Compare the releases in this process, which also delays the packets: it belongs to the measurement."""
-    with machines_apart() as cluster, progress(None) as listener:
+    with machines_apart() as cluster, progress() as listener:
         document = cm.experiment(
             "cometbft/demo",
             baseline="v0.38.17",

@@ -16,6 +16,7 @@ from chainmark.api.context import (
     Relay,
     Settings,
     as_margins,
+    measuring,
     refuse_with_resume,
     resolve_launchable,
     store_at,
@@ -76,6 +77,8 @@ def bisect(
     seed: int = 1,
     keep_homes: bool = False,
     on: str | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -96,7 +99,7 @@ def bisect(
         resume: an interrupted search to continue.
         settings: changes of the profile.
         margins: by metric id, the relative change to accept instead of the catalogue's.
-        seed, keep_homes, on, store, progress, cancel: as in `run`.
+        seed, keep_homes, on, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting, a version, the repository or the metric cannot be used.
@@ -111,34 +114,35 @@ def bisect(
         >>> document.kind, document.result.revisions[0].label
         ('bisect', 'v0.38.17')
     """
-    run_store, listener = store_at(store), Relay(progress, cancel)
-    if resume is not None:
-        refuse_with_resume(
-            resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
-        )
-        bisection = _resumed(resume, most_runs, run_store, listener)
-    else:
-        if profile is None or good is None or bad is None:
-            raise UsageError(
-                "a search requires a profile, a good version and a bad version",
-                "for example `--good v0.38.17 --bad v1.0.1`; or continue a search: `--resume ID`",
+    run_store = store_at(store)
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        if resume is not None:
+            refuse_with_resume(
+                resume, {"--good": good, "--bad": bad, "--repo": repo, "--metric": metric, "--set": settings}
             )
-        system, resolved = resolve_launchable(profile, settings)
-        line = _line(system, good, bad, None if repo is None else Path(repo))
-        order = BisectRequest(
-            repo=None if repo is None else str(Path(repo).resolve()),
-            metric=metric,
-            most_runs=most_runs or MOST_IN_ALL,
-            margins=dict(as_margins(margins)),
-            seed=seed,
-            keep_homes=keep_homes,
-        )
-        _check_metrics(system, order)
-        bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
-    system = bisection.series.lab.system
-    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
-        bisection.series = bisection.series.on(machines)
-        return document_of(_Search(bisection, run_store, listener).report())
+            bisection = _resumed(resume, most_runs, run_store, listener)
+        else:
+            if profile is None or good is None or bad is None:
+                raise UsageError(
+                    "a search requires a profile, a good version and a bad version",
+                    "for example `--good v0.38.17 --bad v1.0.1`; or continue a search: `--resume ID`",
+                )
+            system, resolved = resolve_launchable(profile, settings)
+            line = _line(system, good, bad, None if repo is None else Path(repo))
+            order = BisectRequest(
+                repo=None if repo is None else str(Path(repo).resolve()),
+                metric=metric,
+                most_runs=most_runs or MOST_IN_ALL,
+                margins=dict(as_margins(margins)),
+                seed=seed,
+                keep_homes=keep_homes,
+            )
+            _check_metrics(system, order)
+            bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
+        system = bisection.series.lab.system
+        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+            bisection.series = bisection.series.on(machines)
+            return document_of(_Search(bisection, run_store, listener).report())
 
 
 def _line(system: LaunchableSystem, good: str, bad: str, repo: Path | None) -> RevisionLine:

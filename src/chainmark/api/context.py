@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -17,6 +19,8 @@ from chainmark.core.catalogue import NO_MARGINS, WIDEST, Bounds, Margins
 from chainmark.core.errors import UsageError
 from chainmark.core.profiles import NO_PROFILES, profile_kinds
 from chainmark.core.progress import LiveListener, LiveSource, Progress, begin_step
+from chainmark.core.tool import tool_version
+from chainmark.lab.machine import not_waiting
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, installed_for, pinned
 from chainmark.lab.schedules import PlannedRun, Total
@@ -24,6 +28,9 @@ from chainmark.store.paths import data_directory
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
+
+if TYPE_CHECKING:
+    from chainmark.network.openmetrics import ExperimentState
 
 Settings = Mapping[str, object] | Sequence[str]
 
@@ -45,11 +52,20 @@ class Cancellation:
 
 
 class Relay:
-    """Forwards progress messages to a listener, which may support only some, and ends the work on request."""
+    """Forwards progress messages to a listener, which may support only some, and ends the work on request.
 
-    def __init__(self, progress: Progress | None, cancel: Cancellation | None) -> None:
+    Args:
+        progress: the listener.
+        cancel: the request to end the work.
+        state: receives the progress for Prometheus.
+    """
+
+    def __init__(
+        self, progress: Progress | None, cancel: Cancellation | None, state: ExperimentState | None = None
+    ) -> None:
         self._progress = progress
         self._cancel = cancel or Cancellation()
+        self._state = state
 
     def _pass(self, name: str, *arguments: object) -> None:
         self._cancel.check()
@@ -58,24 +74,35 @@ class Relay:
 
     def stage(self, name: str) -> None:
         """Start of a stage."""
+        if self._state:
+            self._state.stage(name)
         self._pass("stage", name)
 
     def step(self, name: str) -> None:
         """Start of one of many steps."""
+        if self._state:
+            self._state.stage(name)
         self._cancel.check()
         if self._progress is not None:
             begin_step(self._progress, name)
 
     def update(self, fraction: float, detail: str = "") -> None:
         """Progress of the stage, from 0 to 1."""
+        if self._state:
+            self._state.update(fraction)
         self._pass("update", fraction, detail)
 
     def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
         """Start of a run."""
+        if self._state:
+            self._state.begin(step.version, step.side, number, total.runs)
         self._pass("begin", step, number, total, left_s)
 
     def end(self, run: SealedRun) -> None:
         """A run was sealed."""
+        if self._state:
+            gates = Counter(gate.status.value for gate in run.manifest.gates)
+            self._state.end(run.manifest.status.value, gates)
         self._pass("end", run)
 
     def scenario(self, scenario: object, lacking: Sequence[str]) -> None:
@@ -99,9 +126,42 @@ class Relay:
         if (method := getattr(self._progress, "say", None)) is not None:
             method(text)
 
-    def live(self, source: LiveSource) -> AbstractContextManager[None]:
-        """Offer live figures to a listener that supports them."""
-        return self._progress.live(source) if isinstance(self._progress, LiveListener) else nullcontext()
+    @contextmanager
+    def live(self, source: LiveSource) -> Iterator[None]:
+        """Offer live figures to a listener that supports them, and to Prometheus."""
+        with ExitStack() as stack:
+            for listener in (self._progress, self._state):
+                if isinstance(listener, LiveListener):
+                    stack.enter_context(listener.live(source))
+            yield
+
+
+@contextmanager
+def measuring(
+    progress: Progress | None, cancel: Cancellation | None, expose: str | None, no_wait: bool
+) -> Iterator[Relay]:
+    """A relay for work that measures, for the lifetime of the context.
+
+    Args:
+        progress, cancel: as for a relay.
+        expose: the address at which the progress is exposed to Prometheus; None: nowhere.
+        no_wait: fail if another measurement runs on the machine, instead of waiting for its end.
+
+    Raises:
+        UsageError: it is not an address.
+        EnvironmentFailure: the address is in use.
+    """
+    with not_waiting(no_wait):
+        if expose is None:
+            yield Relay(progress, cancel)
+            return
+        from chainmark.network.openmetrics import ExperimentState, exposed  # noqa: PLC0415 - few need the server
+
+        state = ExperimentState(tool_version())
+        with exposed(state, expose) as url:
+            listener = Relay(progress, cancel, state)
+            listener.tell(f"exposed at {url}")
+            yield listener
 
 
 def store_at(store: Store | Path | str | None) -> Store:

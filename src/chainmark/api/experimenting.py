@@ -17,6 +17,7 @@ from chainmark.api.context import (
     as_settings,
     check_repeat,
     installed,
+    measuring,
     profiles_of,
     refuse_with_resume,
     resolve_launchable,
@@ -79,6 +80,8 @@ def experiment(
     profiles: str | None = None,
     why: bool = False,
     on: str | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -99,7 +102,7 @@ def experiment(
             "cpu,heap,goroutine", as far as the system's nodes support them; "none": no further run.
         why: show the results of profiles even if nothing became worse.
         on: as in `run`; an experiment that is resumed needs it again.
-        seed, keep_homes, store, progress, cancel: as in `run`.
+        seed, keep_homes, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting, a margin or a version cannot be used, or there is no such experiment.
@@ -113,39 +116,41 @@ def experiment(
         >>> document.kind, "tx_latency_s.p50" in document.frame["id"]
         ('comparison', True)
     """
-    listener, run_store = Relay(progress, cancel), store_at(store)
-    if resume is not None:
-        refuse_with_resume(resume, {"--margin": margins})
-        planned = _resumed(resume, more, run_store, listener)
-    else:
-        if profile is None or baseline is None or candidate is None:
-            raise UsageError(
-                "an experiment requires a profile and two versions", "or continue an experiment: `--resume ID`"
+    run_store = store_at(store)
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        if resume is not None:
+            refuse_with_resume(resume, {"--margin": margins})
+            planned = _resumed(resume, more, run_store, listener)
+        else:
+            if profile is None or baseline is None or candidate is None:
+                raise UsageError(
+                    "an experiment requires a profile and two versions", "or continue an experiment: `--resume ID`"
+                )
+            if repeat is not None:
+                check_repeat(repeat)
+            common = as_settings(settings)
+            sides = {
+                "baseline": (baseline, [*common, *as_settings(baseline_settings)]),
+                "candidate": (candidate, [*common, *as_settings(candidate_settings)]),
+            }
+            system, arms = _arms(profile, sides, listener)
+            length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
+            _warn_of_equal_builds(system, arms, listener)
+            _warn_of_single_runs(system, arms[0], length, run_store, listener)
+            accepted = _accepted(margins, system, arms[0], run_store, listener)
+            planned = Experimenter(run_store, system).begin(
+                arms,
+                length,
+                seed,
+                listener,
+                accepted,
+                keep_homes=keep_homes,
+                profiles=_profiles(system, profiles),
             )
-        if repeat is not None:
-            check_repeat(repeat)
-        common = as_settings(settings)
-        sides = {
-            "baseline": (baseline, [*common, *as_settings(baseline_settings)]),
-            "candidate": (candidate, [*common, *as_settings(candidate_settings)]),
-        }
-        system, arms = _arms(profile, sides, listener)
-        length = ExperimentLength(most=repeat or max(most_runs, FIRST_LOOK), stops_early=repeat is None)
-        _warn_of_equal_builds(system, arms, listener)
-        _warn_of_single_runs(system, arms[0], length, run_store, listener)
-        accepted = _accepted(margins, system, arms[0], run_store, listener)
-        planned = Experimenter(run_store, system).begin(
-            arms,
-            length,
-            seed,
-            listener,
-            accepted,
-            keep_homes=keep_homes,
-            profiles=_profiles(system, profiles),
-        )
-    with machines_for_nodes(planned.series.lab.system, requested_cluster(on, profile, settings), listener) as machines:
-        planned.series = planned.series.on(machines)
-        return _until_decided(planned, run_store, listener, why=why)
+        system = planned.series.lab.system
+        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+            planned.series = planned.series.on(machines)
+            return _until_decided(planned, run_store, listener, why=why)
 
 
 def kinds_by_default(system: LaunchableSystem) -> tuple[str, ...]:
@@ -169,6 +174,8 @@ def aa(
     seed: int = 1,
     keep_homes: bool = False,
     on: str | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -181,7 +188,7 @@ def aa(
         profile: a shipped profile's name, or the path of a TOML file.
         version: what to run.
         repeat: number of valid runs, at least four; those in which the measurement fails are repeated.
-        settings, seed, keep_homes, on, store, progress, cancel: as in `run`.
+        settings, seed, keep_homes, on, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the profile, a setting or the version cannot be used, or `repeat` is below four.
@@ -197,12 +204,12 @@ def aa(
     check_repeat(repeat, LEAST_RUNS)
     run_store = store_at(store)
     system, resolved = resolve_launchable(profile, settings)
-    listener = Relay(progress, cancel)
-    arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
-    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
-        lab = Lab(run_store, system, machines)
-        lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, attempts=MOST_ATTEMPTS)
-    return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        arm = Arm(LONE_SIDE, installed(system, [version], listener, resolved)[version], resolved)
+        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+            lab = Lab(run_store, system, machines)
+            lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, attempts=MOST_ATTEMPTS)
+        return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
 
 
 def _accepted(

@@ -15,7 +15,16 @@ from pydantic import BaseModel
 
 from chainmark.api.clusters import generators_at, requested_cluster
 from chainmark.api.comparing import compared
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, check_repeat, resolve_profile, store_at
+from chainmark.api.context import (
+    Cancellation,
+    Relay,
+    Settings,
+    as_settings,
+    check_repeat,
+    measuring,
+    resolve_profile,
+    store_at,
+)
 from chainmark.api.runs import Run, RunReference, runs_of
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import HTTP_1, UNIX, Target, Tls
@@ -132,6 +141,8 @@ def load(
     on: str | None = None,
     settings: Settings | None = None,
     seed: int = 1,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -152,7 +163,7 @@ def load(
         sources: data sources about the server meanwhile: processes, metrics, a database.
         on: the scheduler of a Dask cluster whose workers generate the load: ``steps.generators`` of them, or one on
             every machine. `CHAINMARK_CLUSTER` if omitted; without that, this machine.
-        settings, seed, store, progress, cancel: as in `run`.
+        settings, seed, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: a server is not of the profile's system, or two have one name.
@@ -180,8 +191,10 @@ def load(
     former = runs_of(reference, run_store) if reference is not None else []
     if former:
         resolved = at_levels_of(tester.system, resolved, former[0])
-    listener = Relay(progress, cancel)
-    with tempfile.TemporaryDirectory(prefix="chainmark-load-") as folder:
+    with (
+        measuring(progress, cancel, expose, no_wait) as listener,
+        tempfile.TemporaryDirectory(prefix="chainmark-load-") as folder,
+    ):
         pinned = Path(folder) / "corpus.json"
         requests = corpus or (recorded_corpus(former[0]) if former else None)
         orders = [

@@ -15,6 +15,7 @@ from chainmark.api.context import (
     as_settings,
     check_repeat,
     installed,
+    measuring,
     profiles_of,
     resolve_launchable,
     resolve_profile,
@@ -46,6 +47,8 @@ def run(
     keep_homes: bool = False,
     profiles: str = NO_PROFILES,
     on: str | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -63,6 +66,8 @@ def run(
         on: the scheduler of a Dask cluster on whose machines the nodes run, "tcp://10.0.0.1:8786"; the load comes from
             this machine unless some are reserved for it. `CHAINMARK_CLUSTER` if omitted; without that, the nodes run
             here.
+        expose: the address at which the progress is exposed to Prometheus, "127.0.0.1:9464"; None: nowhere.
+        no_wait: fail if another measurement is running on this machine, instead of waiting for its end.
         store: where the runs are stored.
         progress, cancel: receives progress messages, and ends the work early.
 
@@ -78,13 +83,13 @@ def run(
     check_repeat(repeat)
     system, resolved = resolve_launchable(profile, settings)
     kinds = profiles_of(system, profiles)
-    listener = Relay(progress, cancel)
-    names = installed(system, [version], listener, resolved)
-    arm = Arm(LONE_SIDE, names[version], resolved)
-    with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
-        lab = Lab(store_at(store), system, machines)
-        lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
-    return [Run(item) for item in lab_runs]
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        names = installed(system, [version], listener, resolved)
+        arm = Arm(LONE_SIDE, names[version], resolved)
+        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+            lab = Lab(store_at(store), system, machines)
+            lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, profiles=kinds)
+        return [Run(item) for item in lab_runs]
 
 
 def attach(
@@ -96,6 +101,8 @@ def attach(
     repeat: int = 1,
     settings: Settings | None = None,
     seed: int = 1,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -110,7 +117,7 @@ def attach(
         metrics: the nodes' metrics pages in the same order, ``"http://10.0.0.1:26660/metrics"``.
         label: name of the subject, if its reported version is not sufficient.
         repeat: number of runs.
-        settings, seed, store, progress, cancel: as in `run`.
+        settings, seed, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: an address is not a node's, the nodes are of several networks, or the profile is not supported.
@@ -123,12 +130,12 @@ def attach(
     """
     check_repeat(repeat)
     system, resolved = resolve_profile(profile, settings)
-    listener = Relay(progress, cancel)
-    listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
-    attached = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
-    arm = Arm(LONE_SIDE, attached.install("").version, resolved)
-    lab_runs = Lab(store_at(store), attached).repeat(arm, repeat, seed, listener, keep_homes=False)
-    return [Run(item) for item in lab_runs]
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        listener.stage(f"connecting to {units.plural(len(nodes), 'node')}")
+        attached = attachable(system).attached(resolved, ExistingNetwork(tuple(nodes), tuple(metrics), label))
+        arm = Arm(LONE_SIDE, attached.install("").version, resolved)
+        lab_runs = Lab(store_at(store), attached).repeat(arm, repeat, seed, listener, keep_homes=False)
+        return [Run(item) for item in lab_runs]
 
 
 def ingest(
@@ -160,7 +167,8 @@ def ingest(
         settings: values that no document contains.
         filters: names and expressions; None: as in the logs' documents, an empty sequence: none.
         exclude: hosts to exclude.
-        threads: 0 means all cores; the run does not depend on it.
+        threads: 0 means all cores; the run does not depend on it. Polars has its own threads, as many as
+            `POLARS_MAX_THREADS` when it is first loaded.
         keep_events: store every decoded event, too.
         published_rules: judge and show by the rules of the published reports; a run contains those figures in any case.
         begin, end, duration: the period of a server's data: two of the three, as

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from chainmark.api.clusters import generators_at
-from chainmark.api.context import Cancellation, Relay, Settings, as_settings, refuse_with_resume, store_at
+from chainmark.api.context import Cancellation, Settings, as_settings, measuring, refuse_with_resume, store_at
 from chainmark.api.loading import targets_of
 from chainmark.api.noting import noted
 from chainmark.api.qualifying import Experiment
@@ -16,7 +15,7 @@ from chainmark.capacity.model import Tls
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.loading import Tester
-from chainmark.lab.matrix import MatrixMade, MatrixRequest, MatrixTester, read_plan, with_targets
+from chainmark.lab.matrix import MatrixRequest, MatrixTester, read_plan, with_targets
 from chainmark.report.layouts import document_of
 from chainmark.store.experiments import find_experiment
 from chainmark.store.runs import Store
@@ -39,6 +38,8 @@ def load_plan(
     on: str | None = None,
     settings: Settings | None = None,
     seed: int = 1,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -60,7 +61,7 @@ def load_plan(
             ``@FILE``, certificates and a proxy are stored; the rest must be given again when resuming.
         on: as in `load`; must be given again when resuming.
         settings: changes of every cell's profile.
-        seed, store, progress, cancel: as in `run`.
+        seed, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: the plan or a profile of it cannot be used, or a target is not one of its servers.
@@ -70,33 +71,35 @@ def load_plan(
         >>> made.document.kind, [(suite.name, len(suite.cases)) for suite in made.document.suites]
         ('load-plan', [('quick on server', 1), ('slow on server', 1)])
     """
-    run_store, listener = store_at(store), Relay(progress, cancel)
-    if resume is not None:
-        given = {"--plan": plan, "--set": settings, "--endpoint": endpoints, "--corpus": corpus, "--like": like}
-        refuse_with_resume(resume, {**given, "--as": version})
-        system = str(find_experiment(run_store, resume).read().get("system", ""))
-        again = targets_of(targets, Tls(), access)
-        accesses = {target.name: target.access for target in again}
+    run_store, order = store_at(store), None
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        if resume is not None:
+            given = {"--plan": plan, "--set": settings, "--endpoint": endpoints, "--corpus": corpus, "--like": like}
+            refuse_with_resume(resume, {**given, "--as": version})
+            system = str(find_experiment(run_store, resume).read().get("system", ""))
+            servers = targets_of(targets, Tls(), access)
+        elif plan is None:
+            raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
+        else:
+            read, tls = read_plan(str(plan)), Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
+            system, servers = read.system, targets_of(targets, tls, access)
+            order = MatrixRequest(
+                with_targets(read, {target.name: target.url for target in servers}),
+                tuple(as_settings(settings)),
+                tuple(endpoints),
+                corpus,
+                like or "",
+                tls,
+                version,
+                seed,
+            )
+        accesses = {target.name: target.access for target in servers}
         with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
             tester = Tester(run_store, load_testable(load_system(system)), generators=generators)
             matrix = MatrixTester(tester, access, accesses)
-            matrix_runs = matrix.resume(resume, listener, {target.name: target.url for target in again})
-        return _experiment(matrix_runs, run_store)
-    if plan is None:
-        raise UsageError("no plan was given", "give a shipped plan or a TOML file with `--plan`")
-    read = read_plan(str(plan))
-    tls = Tls(ca_file=str(ca_file) if ca_file else None, verify=not insecure)
-    servers = targets_of(targets, tls, access)
-    named = {target.name: target.url for target in servers}
-    order = MatrixRequest(with_targets(read, named), seed=seed, tls=tls, version=version, corpus=corpus)
-    order = replace(order, settings=tuple(as_settings(settings)), endpoints=tuple(endpoints), like=like or "")
-    accesses = {target.name: target.access for target in servers}
-    with hidden_in_errors([access, *accesses.values()]), generators_at(on, listener) as generators:
-        tester = Tester(run_store, load_testable(load_system(read.system)), generators=generators)
-        matrix_runs = MatrixTester(tester, access, accesses).make(order, listener)
-    return _experiment(matrix_runs, run_store)
-
-
-def _experiment(made: MatrixMade, store: Store) -> Experiment:
-    document = noted(document_of(made.report), made.runs, store)
-    return Experiment(made.experiment, document, made.report.interrupted)
+            if order is None:
+                made = matrix.resume(resume or "", listener, {target.name: target.url for target in servers})
+            else:
+                made = matrix.make(order, listener)
+        document = noted(document_of(made.report), made.runs, run_store)
+        return Experiment(made.experiment, document, made.report.interrupted)

@@ -20,6 +20,7 @@ from chainmark.api.context import (
     as_settings,
     check_repeat,
     installed,
+    measuring,
     refuse,
     refuse_with_resume,
     resolve_profile,
@@ -100,6 +101,8 @@ def saturation(
     seed: int = 1,
     keep_homes: bool = False,
     on: str | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -113,7 +116,7 @@ def saturation(
         adaptive: search by doubling and halving instead of running the grid.
         published: published tables for comparison, ``FILE`` or ``FILE@VERSION``.
         resume: an interrupted experiment to continue.
-        settings, seed, keep_homes, on, store, progress, cancel: as in `run`.
+        settings, seed, keep_homes, on, expose, no_wait, store, progress, cancel: as in `run`.
 
     Raises:
         UsageError: there is nothing to test, or the experiment to resume differs.
@@ -131,16 +134,15 @@ def saturation(
     shown = [_published(lab, str(path)) for path in published]
     if not version_names and not shown:
         raise UsageError("no version was given", "for example `--version v1.0.1`")
-    listener = Relay(progress, cancel)
     sweep: Sweep | None = None
     if version_names:
         resolved = pinned(lab, resolved)
-        names = installed(lab, version_names, listener, resolved)
-        order = SweepRequest(
-            tuple(names[version] for version in version_names), repeat, seed, adaptive, keep_homes, resume
-        )
-        with machines_for_nodes(lab, requested_cluster(on, profile, settings), listener) as machines:
-            sweep = Sweeper(store_at(store), lab, machines).make(resolved, order, listener)
+        with measuring(progress, cancel, expose, no_wait) as listener:
+            names = installed(lab, version_names, listener, resolved)
+            chosen = tuple(names[version] for version in version_names)
+            order = SweepRequest(chosen, repeat, seed, adaptive, keep_homes, resume)
+            with machines_for_nodes(lab, requested_cluster(on, profile, settings), listener) as machines:
+                sweep = Sweeper(store_at(store), lab, machines).make(resolved, order, listener)
     measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
     test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
@@ -197,6 +199,8 @@ def qualify(
     keep_homes: bool = False,
     on: str | None = None,
     signature: Signature | None = None,
+    expose: str | None = None,
+    no_wait: bool = False,
     store: Store | Path | str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
@@ -216,7 +220,7 @@ def qualify(
         settings: changes of every scenario's profile; ``baseline_settings`` and ``candidate_settings`` for one side.
         margins: by metric id, the relative change to accept instead of the plan's or the catalogue's margin; for
             imported runs also ``["learnt"]``.
-        seed, keep_homes, on, store, progress, cancel: as in `run`.
+        seed, keep_homes, on, expose, no_wait, store, progress, cancel: as in `run`.
         signature: as in `release`, only for imported runs.
 
     Raises:
@@ -231,6 +235,7 @@ def qualify(
     if not isinstance(loaded_system, QualifiableSystem) and isinstance(loaded_system, ImportableSystem):
         launched = {"--plan": plan != STANDARD, "--most-runs": most_runs, "--resume": resume, "--set": settings}
         launched |= {"--set-baseline": baseline_settings, "--set-candidate": candidate_settings}
+        launched |= {"--expose": expose, "--no-wait": no_wait}
         refuse(
             launched, f"applies only to nodes that chainmark runs, and the runs of {loaded_system.title} are imported"
         )
@@ -252,37 +257,36 @@ def qualify(
         raise UsageError("a plan has only one baseline", f"give one of {enumerated(baselines)}")
     before = baselines[0] if baselines else None
     run_store = store_at(store)
-    listener = Relay(progress, cancel)
     qualifier = Qualifier(run_store, lab)
-    own = {"baseline": as_settings(baseline_settings), "candidate": as_settings(candidate_settings)}
-    if resume is None:
-        order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
-        of_version: dict[Role, Sequence[str]] = {
-            "baseline": own["baseline"],
-            "candidate": own["candidate"],
-        }
-        ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
-        ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
-        order = replace(order, plan=ordered, of_version=of_version, keep_homes=keep_homes)
-    else:
-        of_sides = {f"--set-{role}": changes for role, changes in own.items()}
-        refuse_with_resume(resume, {"--set": settings, **of_sides, "--most-runs": most_runs, "--margin": margins})
-        given = {"baseline": before, "candidate": candidate}
-        names = installed(lab, [version for version in given.values() if version], listener)
-        order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
-    lab.catalogue().with_margins(order.plan.margins)  # rejects invalid margins before anything runs
-    qualifier = replace(
-        qualifier,
-        is_settled=_IsSettled(run_store, listener, order.plan.margins),
-        explains=_Explains(run_store, lab, order.plan.margins),
-    )
-    names = installed(lab, [order.baseline, order.candidate], listener)
-    order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
-    with machines_for_nodes(lab, on, listener) as machines:
-        qualifier = replace(qualifier, machines=machines)
-        qualification = (
-            qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+    own: dict[Role, Sequence[str]] = {
+        "baseline": as_settings(baseline_settings),
+        "candidate": as_settings(candidate_settings),
+    }
+    with measuring(progress, cancel, expose, no_wait) as listener:
+        if resume is None:
+            order = _order(lab, (before, candidate), plan, seed, as_settings(settings))
+            ordered = order.plan.with_most_runs(max(most_runs, FIRST_LOOK)) if most_runs else order.plan
+            ordered = ordered.model_copy(update={"margins": {**ordered.margins, **as_margins(margins)}})
+            order = replace(order, plan=ordered, of_version=own, keep_homes=keep_homes)
+        else:
+            of_sides = {f"--set-{role}": changes for role, changes in own.items()}
+            refuse_with_resume(resume, {"--set": settings, **of_sides, "--most-runs": most_runs, "--margin": margins})
+            given = {"baseline": before, "candidate": candidate}
+            names = installed(lab, [version for version in given.values() if version], listener)
+            order = _resumed(qualifier, resume, {role: names.get(version or "") for role, version in given.items()})
+        lab.catalogue().with_margins(order.plan.margins)  # rejects invalid margins before anything runs
+        qualifier = replace(
+            qualifier,
+            is_settled=_IsSettled(run_store, listener, order.plan.margins),
+            explains=_Explains(run_store, lab, order.plan.margins),
         )
+        names = installed(lab, [order.baseline, order.candidate], listener)
+        order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
+        with machines_for_nodes(lab, on, listener) as machines:
+            qualifier = replace(qualifier, machines=machines)
+            qualification = (
+                qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
+            )
     if qualification.interrupted:
         return Experiment(qualification.experiment, None, True)
     runs = [run for scenario in qualification.scenarios for run in scenario.runs]

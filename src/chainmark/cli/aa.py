@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, Output, launches, shows_result
+from chainmark.cli.following import progress
 from chainmark.core.errors import UsageError
 
 
@@ -40,7 +41,7 @@ def aa(
     if profile is None or version is None:
         hint = "or use existing runs: `chainmark aa --history VERSION`"
         raise UsageError("a profile and `--version` are required", hint)
-    with launch.progress() as listener:
+    with progress() as listener:
         document = cm.aa(
             profile,
             version,

@@ -1,27 +1,20 @@
-"""Progress of work: bars on a terminal, a line per stage elsewhere, and the state for Prometheus."""
+"""Progress of work: bars on a terminal, and a line per stage elsewhere."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from chainmark.cli.console import err
-from chainmark.core.progress import LiveSource
 from chainmark.core.qa_plan import ScenarioPlan
-from chainmark.core.tool import tool_version
 from chainmark.lab.schedules import LONE_SIDE, PlannedRun, Total
 from chainmark.lab.session import name_of
 from chainmark.store.runs import SealedRun
-
-if TYPE_CHECKING:
-    from chainmark.network.openmetrics import ExperimentState
 
 _MINUTE_S = 60.0
 _QUIET_S = 30.0  # between the steps in a log
@@ -94,58 +87,10 @@ class TerminalProgress:
             self._bars.update(self._task, completed=min(1.0, fraction), detail=detail)
 
 
-class ExposedProgress:
-    """Forwards everything to a listener, and to the state for Prometheus."""
-
-    def __init__(self, shown: TerminalProgress, state: ExperimentState) -> None:
-        self._shown = shown
-        self._state = state
-
-    def begin(
-        self, step: PlannedRun, number: int, total: Total, left_s: float | None = None, heading: str = ""
-    ) -> None:
-        """Announce a run."""
-        self._state.begin(step.version, step.side, number, total.runs)
-        self._shown.begin(step, number, total, left_s, heading)
-
-    def say(self, text: str) -> None:
-        """A permanent line."""
-        self._shown.say(text)
-
-    def end(self, run: SealedRun) -> None:
-        """Count a run and its gates."""
-        manifest = run.manifest
-        self._state.end(manifest.status.value, Counter(gate.status.value for gate in manifest.gates))
-        self._shown.end(run)
-
-    def stage(self, name: str) -> None:
-        """Start of a stage."""
-        self._state.stage(name)
-        self._shown.stage(name)
-
-    def update(self, fraction: float, detail: str = "") -> None:
-        """Progress of the stage."""
-        self._state.update(fraction)
-        self._shown.update(fraction, detail)
-
-    def step(self, name: str) -> None:
-        """Start of one of many steps."""
-        self._state.stage(name)
-        self._shown.step(name)
-
-    def tell(self, text: str) -> None:
-        """The result of the steps so far."""
-        self._shown.tell(text)
-
-    def live(self, source: LiveSource) -> AbstractContextManager[None]:
-        """The figures for Prometheus."""
-        return self._state.live(source)
-
-
 class QaProgress:
     """A qualification's progress on stderr: the current run, the number of runs, and the estimated remaining time."""
 
-    def __init__(self, bars: TerminalProgress | ExposedProgress) -> None:
+    def __init__(self, bars: TerminalProgress) -> None:
         self._bars = bars
         self._title = ""
 
@@ -195,23 +140,14 @@ def _left(seconds: float) -> str:
     return f"about {round(seconds / _MINUTE_S)} min left"
 
 
-Bars = TerminalProgress | ExposedProgress | QaProgress
+Bars = TerminalProgress | QaProgress
 
 
 @contextmanager
-def shown(expose: str | None, *, scenarios: bool) -> Iterator[Bars]:
-    """A listener, and its address for Prometheus; ``scenarios``: for the runs of a qualification."""
+def shown(*, scenarios: bool) -> Iterator[Bars]:
+    """A listener; ``scenarios``: for the runs of a qualification."""
     with _drawn() as bars:
-        if expose is None:
-            yield QaProgress(bars) if scenarios else bars
-            return
-        from chainmark.network.openmetrics import ExperimentState, exposed
-
-        state = ExperimentState(tool_version())
-        with exposed(state, expose) as url:
-            err().print(f"exposed at {url}", markup=False)
-            both = ExposedProgress(bars, state)
-            yield QaProgress(both) if scenarios else both
+        yield QaProgress(bars) if scenarios else bars
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, Margins, Output, launches, shows_result
+from chainmark.cli.following import progress
 
 
 @shows_result
@@ -45,7 +46,7 @@ def bisect(
     skipped, so the answer may be a range. Exit code 0: the change was found; 3: there is no change to search for, or
     it was not decided.
     """
-    with launch.progress() as listener:
+    with progress() as listener:
         document = cm.bisect(
             profile,
             good=good,

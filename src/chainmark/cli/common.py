@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,13 +16,12 @@ import typer
 import chainmark as cm
 from chainmark.cli.console import out, print_json, say
 from chainmark.cli.failures import INTERRUPTED
-from chainmark.cli.following import progress
 from chainmark.cli.last import last_step
 from chainmark.core.verdict import worst
 from chainmark.systems.offered import LAUNCH, SystemOption, options_of
 
 if TYPE_CHECKING:
-    from chainmark.cli.bars import Bars
+    pass
 
 Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
@@ -328,11 +326,7 @@ class Launch:
 
     def arguments(self) -> dict[str, Any]:
         """As arguments of the library's functions."""
-        return {"settings": self.settings, "seed": self.seed, "keep_homes": self.keep_homes, "on": self.on}
-
-    def progress(self, *, scenarios: bool = False) -> AbstractContextManager[Bars]:
-        """A progress listener for as long as the context lasts; see `chainmark.cli.following.progress`."""
-        return progress(self.expose, no_wait=self.no_wait, scenarios=scenarios)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)

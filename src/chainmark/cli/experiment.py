@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, Why, launches, shows_result
+from chainmark.cli.following import progress
 
 
 @shows_result
@@ -52,7 +53,7 @@ def experiment(
     A configuration change is judged in the same way as a release: give one version for both sides, and the change with
     `--set-candidate`.
     """
-    with launch.progress() as listener:
+    with progress() as listener:
         document = cm.experiment(
             profile,
             baseline=baseline,

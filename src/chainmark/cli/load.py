@@ -129,7 +129,7 @@ def load(
         wrong = next((name for name, value in of_profile.items() if value), None)
         if wrong:
             raise UsageError(f"`{wrong}` applies to a single load test, not to a plan", "omit it")
-        with progress(expose, no_wait=no_wait) as listener:
+        with progress() as listener:
             planned = cm.load_plan(
                 plan,
                 targets or [],
@@ -142,13 +142,15 @@ def load(
                 on=on,
                 settings=settings,
                 seed=seed,
+                no_wait=no_wait,
+                expose=expose,
                 progress=listener,
             )
         output.finish_experiment(planned)
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
-    with progress(expose, no_wait=no_wait) as listener:
+    with progress() as listener:
         result = cm.load(
             profile,
             targets,
@@ -164,6 +166,8 @@ def load(
             on=on,
             settings=settings,
             seed=seed,
+            no_wait=no_wait,
+            expose=expose,
             progress=listener,
         )
     output.present_all([*result.documents, *result.comparisons])

@@ -10,6 +10,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, launches, shows_result
+from chainmark.cli.following import progress
 
 
 @shows_result
@@ -77,7 +78,7 @@ def qa(
     given = {"author": author, "statement": statement, "date": date}
     signature = cm.Signature.read(page) if page else cm.Signature()
     signature = replace(signature, **{name: text for name, text in given.items() if text})
-    with launch.progress(scenarios=True) as listener:
+    with progress(scenarios=True) as listener:
         result = cm.qualify(
             system,
             baseline=baseline,

@@ -124,7 +124,7 @@ def _described(text: str) -> list[str]:
 
 def _members(result: type) -> list[str]:
     """The public members of a class, one per line."""
-    if not result.__module__.startswith(("chainmark.api", "chainmark.report")):
+    if not result.__module__.startswith(("chainmark.api", "chainmark.report", "chainmark.serve")):
         return []
     public = {name: member for name, member in vars(result).items() if not name.startswith("_")}
     reported = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in public.items()}

@@ -8,6 +8,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, Output, Profile, Profiles, launches, shows_result
+from chainmark.cli.following import progress
 from chainmark.core.errors import UsageError
 
 
@@ -43,7 +44,7 @@ def run(
     The report of a run is that of `chainmark runs show`; several runs have one report each. Exit code 0: every run is
     valid; 1: the subject failed a run; 4: a run is invalid.
     """
-    with launch.progress() as listener:
+    with progress() as listener:
         common: dict[str, Any] = {**launch.arguments(), "repeat": repeat, "progress": listener}
         if attach is not None:
             _refuse_what_is_not_ours(keep_homes=common.pop("keep_homes"), profiles=profiles)

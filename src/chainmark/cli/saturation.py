@@ -9,6 +9,7 @@ import typer
 
 import chainmark as cm
 from chainmark.cli.common import Launch, Output, Profile, launches, shows_result
+from chainmark.cli.following import progress
 
 
 @shows_result
@@ -49,7 +50,7 @@ def saturation(
 
     Every load is a sealed run on a fresh network. The profile's `saturation` section lists the loads.
     """
-    with launch.progress() as listener:
+    with progress() as listener:
         result = cm.saturation(
             profile,
             versions or [],

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import chainmark as cm
 from chainmark.cli.console import say
 from chainmark.store.paths import data_directory
 
 TOKEN = "CHAINMARK_SERVE_TOKEN"  # noqa: S105 - the name of a variable
+_COLLECTED_AFTER = (50_000, 20, 50)  # new objects: thousands of runs stay, and need no scan at every page
 
 
 def serve(
@@ -47,16 +51,10 @@ def serve(
     servers. An address that other machines can reach requires a token: set `CHAINMARK_SERVE_TOKEN`, or use the random
     token that the command prints.
     """
-    from chainmark.serve.server import serve as run_server
-
-    token = os.environ.get(TOKEN) or None
-    run_server(
-        data_directory(),
-        host=host,
-        port=port,
-        names=names or [],
-        token=token,
-        may_write=write,
-        logs=logs or [],
-        say=say,
-    )
+    root, token = data_directory(), os.environ.get(TOKEN) or None
+    gc.set_threshold(*_COLLECTED_AFTER)
+    dashboard = cm.serve(root, host=host, port=port, names=names or [], token=token, write=write, logs=logs or [])
+    with dashboard, contextlib.suppress(KeyboardInterrupt):
+        say(f"serving {root} at {dashboard.url}")
+        say("press Ctrl-C to stop")
+        dashboard.wait()

@@ -36,6 +36,17 @@ class MachineUse(StrEnum):
 
 
 _mine: ContextVar[bool] = ContextVar("mine", default=False)
+_refuses: ContextVar[bool] = ContextVar("refuses", default=False)
+
+
+@contextmanager
+def not_waiting(no_wait: bool = True) -> Iterator[None]:
+    """With ``no_wait``, what measures in this context is refused if another process does, whatever the policy is."""
+    token = _refuses.set(no_wait or _refuses.get())
+    try:
+        yield
+    finally:
+        _refuses.reset(token)
 
 
 @contextmanager
@@ -74,6 +85,8 @@ def is_shared() -> bool:
 
 
 def _use() -> MachineUse:
+    if _refuses.get():
+        return MachineUse.REFUSE
     reported = os.environ.get(USE) or MachineUse.WAIT
     if reported not in set(MachineUse):
         raise UsageError(
