@@ -47,6 +47,7 @@ from chainmark.lab.protocols import ImportableSystem, QualifiableSystem, pinned
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
 from chainmark.lab.scenarios import QaRequest, ScenarioMade
+from chainmark.lab.session import name_of
 from chainmark.lab.sweeping import Sweep, Sweeper, SweepRequest, SweepTest, order_description
 from chainmark.network.host import host_facts
 from chainmark.report.document import Document
@@ -171,7 +172,7 @@ def _test(
     return SweepTest(
         title="",
         system=system.name,
-        profile_name=str(getattr(profile, "name", "profile")) if made else "",
+        profile_name=name_of(profile) if made else "",
         experiment=made.experiment_id if made else "",
         started_at=min((run.manifest.started_at for run in runs), default=""),
         tool_version=tool_version(),

@@ -28,18 +28,30 @@ class TerminalProgress:
         self._clock = clock
         self._printed_s = -math.inf
         self._task: TaskID | None = None
-        self._heading = ""
+        self._title = self._heading = ""
         self._headings: dict[tuple[str, str, int, int], str] = {}  # a run may end after the next one has started
 
-    def begin(
-        self, step: PlannedRun, number: int, total: Total, left_s: float | None = None, heading: str = ""
-    ) -> None:
-        """Announce a run, by its own heading if there is one."""
+    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
+        """Name the scenario of the following runs of a qualification, or its missing requirements."""
+        self._title = scenario.title
+        reported = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
+        self.say(f"{scenario.title}{reported}")
+
+    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
+        """Announce a run; one of a scenario with the estimated remaining time."""
         side = "" if step.side == LONE_SIDE else f" ({step.side})"
-        self._heading = heading or f"{_which(number, total)} · {step.version}{side}"
+        self._heading = f"{_which(number, total)} · {step.version}{side}"
+        if self._title:
+            side = step.side.partition("/")[2] or step.side
+            remaining = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
+            self._heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {remaining}"
         self._headings[name_of(step.profile), step.side, step.repetition, step.position] = self._heading
         if self._bars is None:
             err().print(self._heading, markup=False)
+
+    def again(self, step: PlannedRun, because: str) -> None:
+        """Report why a run is repeated."""
+        self.say(f"{step.version} ({step.side}) is repeated: {because}")
 
     def say(self, text: str) -> None:
         """A permanent line."""
@@ -87,47 +99,6 @@ class TerminalProgress:
             self._bars.update(self._task, completed=min(1.0, fraction), detail=detail)
 
 
-class QaProgress:
-    """A qualification's progress on stderr: the current run, the number of runs, and the estimated remaining time."""
-
-    def __init__(self, bars: TerminalProgress) -> None:
-        self._bars = bars
-        self._title = ""
-
-    def scenario(self, scenario: ScenarioPlan, lacking: Sequence[str]) -> None:
-        """Name a scenario, or its missing requirements."""
-        self._title = scenario.title
-        reported = f": not run; it requires {'; '.join(lacking)}" if lacking else ""
-        self._bars.say(f"{scenario.title}{reported}")
-
-    def begin(self, step: PlannedRun, number: int, total: Total, left_s: float | None = None) -> None:
-        """Announce a run."""
-        side = step.side.partition("/")[2] or step.side
-        remaining = " ".join(filter(None, (_left(left_s or 0.0), total.bound)))
-        heading = f"{_which(number, total)} · {self._title} · {step.version} ({side}) · {remaining}"
-        self._bars.begin(step, number, total, left_s, heading)
-
-    def again(self, step: PlannedRun, because: str) -> None:
-        """Report why a run is repeated."""
-        self._bars.say(f"{step.version} ({step.side}) is repeated: {because}")
-
-    def say(self, text: str) -> None:
-        """A permanent line."""
-        self._bars.say(text)
-
-    def end(self, run: SealedRun) -> None:
-        """Report the status of a run."""
-        self._bars.end(run)
-
-    def stage(self, name: str) -> None:
-        """Start of a stage."""
-        self._bars.stage(name)
-
-    def update(self, fraction: float, detail: str = "") -> None:
-        """Move the bar."""
-        self._bars.update(fraction, detail)
-
-
 def _which(number: int, total: Total) -> str:
     """The index of a run: "run 3 of 6", "run 3 of at most 16", "run 7 of 8, for profiles, not judged"."""
     which = " ".join(filter(None, (f"run {number} of", total.bound, str(total.runs))))
@@ -140,18 +111,9 @@ def _left(seconds: float) -> str:
     return f"about {round(seconds / _MINUTE_S)} min left"
 
 
-Bars = TerminalProgress | QaProgress
-
-
 @contextmanager
-def shown(*, scenarios: bool) -> Iterator[Bars]:
-    """A listener; ``scenarios``: for the runs of a qualification."""
-    with _drawn() as bars:
-        yield QaProgress(bars) if scenarios else bars
-
-
-@contextmanager
-def _drawn() -> Iterator[TerminalProgress]:
+def shown() -> Iterator[TerminalProgress]:
+    """A listener for the lifetime of the context."""
     if not err().is_terminal:
         yield TerminalProgress(None)
         return

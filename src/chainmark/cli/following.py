@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chainmark.cli.console import err, out
 
 if TYPE_CHECKING:
-    from chainmark.cli.bars import Bars
+    from chainmark.cli.bars import TerminalProgress
     from chainmark.report.blocks import Table
 
 # For a followed log: the width of a column, and the number of blocks shown that it contained before.
@@ -17,11 +17,11 @@ _WIDTH, _FIRST_SHOWN = 14, 10
 
 
 @contextmanager
-def progress(*, scenarios: bool = False) -> Iterator[Bars]:
-    """A progress listener for the lifetime of the context; ``scenarios``: for the runs of a qualification."""
+def progress() -> Iterator[TerminalProgress]:
+    """A progress listener for the lifetime of the context."""
     from chainmark.cli.bars import shown
 
-    with shown(scenarios=scenarios) as listener:
+    with shown() as listener:
         yield listener
 
 

@@ -78,7 +78,7 @@ def qa(
     given = {"author": author, "statement": statement, "date": date}
     signature = cm.Signature.read(page) if page else cm.Signature()
     signature = replace(signature, **{name: text for name, text in given.items() if text})
-    with progress(scenarios=True) as listener:
+    with progress() as listener:
         result = cm.qualify(
             system,
             baseline=baseline,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from chainmark.capacity.access import NOBODY, Access, hidden_in_errors
 from chainmark.capacity.model import Target, Tls
@@ -27,15 +26,14 @@ from chainmark.lab.corpora import OtherNetworkError
 from chainmark.lab.hardware import machine_facts
 from chainmark.lab.loading import STANDARD, LoadTest, Tester, at_levels_of, load_report_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.named_files import checked_plan, named_content
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import ServiceRequest
-from chainmark.lab.registry import shipped
 from chainmark.lab.session import finished_runs, new_experiment_id
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun
 
-FOLDER = "plans"  # of a system's folder
 NO_TARGETS: Mapping[str, str] = {}
 _NOT_GIVEN = "no `--target {}=URL` was given"
 
@@ -101,40 +99,14 @@ class MatrixMade:
     runs: list[SealedRun]
 
 
-def shipped_plans() -> list[str]:
-    """The names of the plans that come with the systems: "NAME/matrix"."""
-    return list(shipped(FOLDER))
-
-
 def read_plan(reference: str) -> MatrixPlan:
-    """A shipped plan, or one from a TOML file.
+    """A shipped plan, "NAME/matrix", or one from a TOML file.
 
     Raises:
         UsageError: there is none, or it cannot be used; the message names the error.
     """
-    source = _source(reference)
-    try:
-        content = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the plan {source} is not valid TOML: {error}") from error
-    name = reference if reference in shipped_plans() else Path(reference).stem
-    try:
-        return MatrixPlan.model_validate({"name": name, "title": name, **content})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reported = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
-        raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
-
-
-def _source(reference: str) -> Path:
-    known = shipped(FOLDER)
-    if reference in known:
-        return known[reference]
-    path = Path(reference)
-    if path.is_file():
-        return path
-    raise UsageError(f"there is no plan `{reference}`", f"shipped: {', '.join(known) or 'none'}; or a TOML file")
+    content = named_content("plan", reference)
+    return checked_plan(MatrixPlan, reference, {"title": content["name"], **content})
 
 
 def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
@@ -161,10 +133,8 @@ def with_targets(plan: MatrixPlan, targets: Mapping[str, str]) -> MatrixPlan:
 
 def _checked(plan: MatrixPlan, servers: Sequence[MatrixServer]) -> MatrixPlan:
     content = plan.model_dump(mode="json", by_alias=True)
-    try:
-        return MatrixPlan.model_validate({**content, "server": [server.model_dump(mode="json") for server in servers]})
-    except ValidationError as error:
-        raise UsageError(f"the plan `{plan.name}` cannot be used: {error.errors()[0]['msg']}") from error
+    content["server"] = [server.model_dump(mode="json") for server in servers]
+    return checked_plan(MatrixPlan, plan.name, content)
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,21 @@ import copy
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from chainmark.core.errors import UsageError
+from chainmark.lab.named_files import Model, named_content
 from chainmark.lab.registry import registered, shipped
 
-Model = TypeVar("Model", bound=BaseModel)
-FOLDER = "profiles"  # of a system's folder
 CLUSTER, SCHEDULER = "cluster", "scheduler"
 
 
 def shipped_profiles() -> list[str]:
     """The names of the profiles that come with the systems: "NAME/demo"."""
-    return list(shipped(FOLDER))
+    return list(shipped("profiles"))
 
 
 def read_profile(reference: str, settings: Iterable[str] = ()) -> dict[str, Any]:
@@ -57,32 +55,15 @@ def profile_cluster(reference: str, settings: Iterable[str] = ()) -> str | None:
 
 
 def _content(reference: str, settings: Iterable[str]) -> dict[str, Any]:
-    source = _find(reference)
-    try:
-        content = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the profile {source} is not valid TOML: {error}") from error
+    content = named_content("profile", reference)
     if not isinstance(content.get("system"), str):
         raise UsageError(
-            f"the profile {source} does not name its system",
+            f"the profile {reference} does not name its system",
             f'the first line names it, `system = "NAME"`: {", ".join(registered()) or "none is installed"}',
         )
-    content.setdefault("name", reference if reference in shipped_profiles() else Path(reference).stem)
     for setting in settings:
         content = apply_setting(content, setting)
     return content
-
-
-def _find(reference: str) -> Path:
-    known = shipped(FOLDER)
-    if reference in known:
-        return known[reference]
-    path = Path(reference)
-    if path.is_file():
-        return path
-    close = difflib.get_close_matches(reference, known, n=1)
-    hint = f"did you mean `{close[0]}`?" if close else f"shipped profiles: {', '.join(known) or 'none'}"
-    raise UsageError(f"there is no profile `{reference}`", hint)
 
 
 def apply_setting(content: Mapping[str, Any], setting: str) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from chainmark.core.errors import UsageError
 from chainmark.core.qa_plan import QaPlan
+from chainmark.lab.named_files import checked_plan, toml_of
 from chainmark.lab.protocols import QualifiableSystem
 
 
@@ -19,14 +17,7 @@ def read_plan(system: QualifiableSystem, reference: str) -> QaPlan:
     Raises:
         UsageError: there is none, or it cannot be used; the message names the error.
     """
-    content = _content(system, reference)
-    try:
-        plan = QaPlan.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reported = str(first["ctx"]["error"]) if first["type"] == "value_error" else f"`{where}`: {first['msg']}"
-        raise UsageError(f"the plan `{reference}` cannot be used: {reported}") from error
+    plan = checked_plan(QaPlan, reference, _content(system, reference))
     if plan.system != system.name:
         raise UsageError(f"the plan `{reference}` is for `{plan.system}`, not for `{system.name}`")
     _require_measured(plan, system)
@@ -40,10 +31,7 @@ def _content(system: QualifiableSystem, reference: str) -> dict[str, Any]:
     if shipped:
         content = dict(system.qa_plan(reference))
     elif path.is_file():
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"the plan {path} is not valid TOML: {error}") from error
+        content = toml_of("plan", path)
     else:
         known = ", ".join(system.qa_plans())
         raise UsageError(f"there is no plan `{reference}`", f"plans of `{system.name}`: {known}, or a TOML file")

@@ -26,7 +26,8 @@ from chainmark.core.matrix_report import MatrixReport
 from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
 from chainmark.lab import loading
-from chainmark.lab.matrix import read_plan, shipped_plans, with_targets
+from chainmark.lab.matrix import read_plan, with_targets
+from chainmark.lab.registry import shipped
 from chainmark.store.runs import Store
 
 from tests.unit.cli.commands import chainmark as command
@@ -320,7 +321,7 @@ def test_targets_are_those_of_the_plan(plan: Path) -> None:
         read_plan("nowhere")
 
 
-@pytest.mark.parametrize("name", shipped_plans())
+@pytest.mark.parametrize("name", shipped("plans"))
 def test_a_shipped_plan_can_be_used(name: str) -> None:
     """Every cell has a profile that its system accepts."""
     read = with_targets(read_plan(name), {"server": "http://127.0.0.1:1"})

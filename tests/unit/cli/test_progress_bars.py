@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.api.context import Relay
-from chainmark.cli.bars import QaProgress, TerminalProgress
+from chainmark.cli.bars import TerminalProgress
 from chainmark.core.manifest import ExperimentLength
 from chainmark.lab.experimenting import Experimenter
 from chainmark.lab.qualifying import Qualifier
@@ -74,7 +74,7 @@ def test_a_qualification_shows_at_most_until_everything_is_decided(
     goes_on = plan.scenarios[0].model_copy(update={"repetitions": None, "most_runs": 4})
     order = QaRequest(plan.model_copy(update={"scenarios": [goes_on, plan.scenarios[1]]}), "v1", "v2")
     settled = Qualifier(Store(tmp_path / "store"), StandIn(), lambda _, baseline, __: len(baseline) == 3)
-    settled.make(order, QaProgress(TerminalProgress(None)))
+    settled.make(order, TerminalProgress(None))
     error_output = capsys.readouterr().err
     most, rest = [f"run {n} of at most 12" for n in range(1, 7)], [f"run {n} of 10" for n in range(7, 11)]
     assert _begun(error_output) == [*most, *rest]
