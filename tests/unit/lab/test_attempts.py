@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from chainmark.core.manifest import ExperimentPlace, Manifest, Status
+from chainmark.core.manifest import ExperimentPlace, Gate, GateStatus, Manifest, Status
 from chainmark.core.progress import Silent
 from chainmark.lab import attempts
 from chainmark.lab.attempts import failed_measurement, until_evidence
@@ -40,6 +40,12 @@ class _Making:
 
     statuses: list[Status]
     events: list[str] = field(default_factory=list)
+    progress: Silent = field(default_factory=Silent)
+
+    def wait(self, progress: object) -> None:
+        """Record a wait, which must be reported."""
+        assert progress is self.progress
+        self.events.append("wait")
 
     def make(self) -> SealedRun:
         """The next run."""
@@ -50,7 +56,7 @@ class _Making:
 @pytest.fixture
 def making(monkeypatch: pytest.MonkeyPatch) -> _Making:
     runs = _Making([])
-    monkeypatch.setattr(attempts, "wait_for_processors", lambda _: runs.events.append("wait"))
+    monkeypatch.setattr(attempts, "wait_for_processors", runs.wait)
     return runs
 
 
@@ -83,7 +89,7 @@ def test_a_run_is_repeated_while_the_instrument_fails(
 ) -> None:
     """Before each repetition the processors must be free. A run that the subject failed is not repeated."""
     making.statuses = list(statuses)
-    assert until_evidence(making.make, Silent(), most=most).manifest.status is last
+    assert until_evidence(making.make, making.progress, most=most).manifest.status is last
     assert making.events == events
 
 
@@ -91,13 +97,19 @@ def test_a_run_is_repeated_while_the_instrument_fails(
 def test_the_run_after_a_failed_measurement_waits_too(making: _Making, before: Status, events: list[str]) -> None:
     """On the same busy machine it would be invalid as well."""
     making.statuses = [VALID]
-    until_evidence(making.make, Silent(), _run(before), most=1)
+    until_evidence(making.make, making.progress, _run(before), most=1)
     assert making.events == events
 
 
 def test_a_measurement_that_keeps_failing_is_an_error_with_the_cause() -> None:
-    error = failed_measurement(_run(INVALID).manifest, "v1", "x-1")
-    assert error.message.startswith("the measurement failed in 3 consecutive runs of v1; last failure: ")
+    gates = [
+        Gate(id=label, label=label, status=GateStatus.FAIL, measured=measured, limit="<= 1 s")
+        for label, measured in (("lag", "2 s"), ("drift", "3 s"))
+    ]
+    last = _run(INVALID).manifest.model_copy(update={"gates": gates})
+    error = failed_measurement(last, "v1", "x-1")
+    causes = "lag: 2 s and drift: 3 s"
+    assert error.message == f"the measurement failed in 3 consecutive runs of v1; last failure: {causes}"
     assert error.hint == "stop other work on this machine, then continue with `--resume x-1`"
 
 

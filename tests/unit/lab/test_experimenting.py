@@ -15,7 +15,7 @@ from chainmark.core.manifest import ExperimentLength
 from chainmark.core.progress import Progress
 from chainmark.lab.experimenting import Experimenter, OpenExperiment, read_record
 from chainmark.lab.protocols import Execution, ExecutionRequest
-from chainmark.lab.schedules import Arm, Total
+from chainmark.lab.schedules import NOT_JUDGED, Arm, Total
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.runs import Store, UnfinishedRun
 
@@ -219,6 +219,7 @@ def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Pa
     assert [run.manifest.profiles for run in experiment.runs] == [[], [], ["cpu"], ["cpu"]]
     assert _places(experiment)[2:] == [("baseline", 2, 2, 12), ("candidate", 2, 3, 13)]
     assert listener.messages[2:] == [(3, 4), (4, 4)]
+    assert [total.purpose for _, _, total, _ in listener.steps] == ["", "", NOT_JUDGED, NOT_JUDGED]
     assert experiment.rounds == 1
     assert not any(run.manifest.is_evidence for run in experiment.runs[2:])
     again = _resumed(tmp_path, experiment, 0)
@@ -227,6 +228,11 @@ def test_one_additional_run_per_side_has_profiles_and_is_not_judged(tmp_path: Pa
     assert (again.rounds, len(again.runs)) == (2, 6)
     again.take_profiles()
     assert len(again.runs) == 6
+    # Those of an earlier experiment may be of other settings, and do not explain the result of this one.
+    other = Experimenter(store, StandIn()).begin(ARMS, LENGTH, 10, listener, profiles=["cpu"])
+    assert other.next_round()
+    other.take_profiles()
+    assert len(other.runs) == 4
 
 
 def test_an_experiment_without_profiles_makes_no_additional_run(tmp_path: Path) -> None:
