@@ -10,13 +10,16 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import ExperimentLength, HostFacts
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioKind, ScenarioPlan, SidePlan
+from chainmark.lab import attempts
 from chainmark.lab.protocols import ExecutionRequest
 from chainmark.lab.qa_plans import read_plan
 from chainmark.lab.qualifying import QaMade, Qualifier
@@ -303,6 +306,25 @@ def test_an_invalid_run_is_repeated_once_and_this_is_reported(tmp_path: Path, pl
     assert _shape(resumed) == _shape(qualification)
 
 
+def test_the_processors_must_be_free_before_the_only_repetition_of_a_run(
+    tmp_path: Path, plan: QaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the same busy machine it would be invalid as well, and a plan takes long."""
+    waits: list[object] = []
+    monkeypatch.setattr(attempts, "wait_for_processors", waits.append)
+    listener, system = Followed(), StandIn(invalid=frozenset({2, 3}))
+    _make(tmp_path, system, plan, listener)
+    assert waits == [listener]
+    assert len(system.made) == 9
+
+
+def test_runs_are_made_on_the_machines_of_the_qualification(tmp_path: Path, plan: QaPlan) -> None:
+    machines, used = cast(Machines, object()), list[object]()
+    system = Staged(under_load=lambda order, _: used.append(order.machines))
+    Qualifier(Store(tmp_path / "store"), system, machines=machines).make(_order(plan), Followed())
+    assert used == [machines] * 8
+
+
 def _stumbling(*numbers: int) -> Callable[[int], None]:
     """A callback that fails at these attempts to make a run."""
     tried: list[int] = []
@@ -573,12 +595,16 @@ def test_explanations_compare_the_baseline_with_the_candidate(tmp_path: Path, pl
     """If the sides were swapped, a regression would look like an improvement and would get no node profiles."""
     versions: list[list[str]] = []
 
-    def explains(_: ScenarioPlan, *sides: Sequence[SealedRun]) -> tuple[str, ...]:
+    scenarios: list[ScenarioPlan] = []
+
+    def explains(scenario: ScenarioPlan, *sides: Sequence[SealedRun]) -> tuple[str, ...]:
+        scenarios.append(scenario)
         versions.append([run.manifest.subject.version for side in sides for run in side])
         return ()
 
     Qualifier(Store(tmp_path / "store"), StandIn(), explains=explains).make(_order(plan), Followed())
     assert versions == [["v1", "v1", "v2", "v2"]] * 2
+    assert scenarios == plan.scenarios
 
 
 def test_only_compared_scenarios_are_explained(tmp_path: Path, plan: QaPlan) -> None:
