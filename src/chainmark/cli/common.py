@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -19,9 +19,6 @@ from chainmark.cli.failures import INTERRUPTED
 from chainmark.cli.last import last_step
 from chainmark.core.verdict import worst
 from chainmark.systems.offered import LAUNCH, SystemOption, options_of
-
-if TYPE_CHECKING:
-    pass
 
 Profile = Annotated[str, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML file that opens offline.")]
