@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import polars as pl
@@ -123,12 +122,17 @@ def test_every_public_name_loads_and_is_listed() -> None:
     assert dir(cm) == sorted(cm.__all__)
 
 
-def test_the_compare_package_does_not_shadow_the_compare_function() -> None:
-    """Importing a package sets it as an attribute of its parent, which would replace the function `compare`."""
-    code = "import chainmark, chainmark.compare.verdict; print(chainmark.compare.__module__)"
+@pytest.mark.parametrize(
+    ("name", "module", "home"),
+    [("compare", "compare.verdict", "chainmark.api.comparing"), ("serve", "serve.site", "chainmark.serve.server")],
+)
+def test_a_package_does_not_shadow_the_function_of_its_name(name: str, module: str, home: str) -> None:
+    """Importing a package sets it as an attribute of its parent, which would replace the function."""
+    code = (
+        f"import sys, chainmark.{module}; print(chainmark.{name}.__module__, sys.modules['chainmark.{name}'].__name__)"
+    )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output.strip() == "chainmark.api.comparing"
-    assert isinstance(sys.modules["chainmark.compare"], ModuleType)
+    assert output.split() == [home, f"chainmark.{name}"]
 
 
 @pytest.mark.parametrize("name", [name for name in examples.functions() if name not in ELSEWHERE])
