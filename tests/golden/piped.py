@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.golden.typed import TIMEOUT_S, Typed
 
 # The command line is imported before numpy: it prevents BLAS from starting threads.
-LOADED = ("chainmark.cli.app", "numpy", "pydantic", "rich.console", "typer.rich_utils", "chainmark.core.comparison")
+LOADED = ("chainmark.cli.app", "numpy", "pydantic", "rich.console", "chainmark.core.comparison")
 
 
 def closed_at_once(workspace: Path, environment: Mapping[str, str], lines: Sequence[Typed]) -> list[tuple[int, str]]:

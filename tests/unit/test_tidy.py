@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.cli.app import COMMANDS
+from chainmark.cli.app import COMMANDS, module_of
 from chainmark.report.layouts import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ ENTRANCES = {
     "chainmark.cli.__main__",
     "chainmark.cli.reference",
     "chainmark.report.typesetting",
-    *(f"chainmark.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()),
+    *map(module_of, COMMANDS),
     *(f"chainmark.report.{name}" for name in LAYOUTS.values()),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from chainmark.report.layouts import document_of
 from chainmark.store.notes import Notes, read_notes, write_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
 
 
 def history(reference: str, *, store: Store | Path | str | None = None) -> list[Document]:
@@ -67,27 +70,34 @@ def note(
     text: str,
     *,
     metrics: Sequence[str] = (),
+    until: str | None = None,
     store: Store | Path | str | None = None,
-) -> Epoch:
-    """Record that runs from some day on were made with another set-up.
+) -> Epoch | Annotation:
+    """Record that runs from some day on were made with another set-up, or attach a note as `annotate` does.
 
     Differences across that day do not count as noise, and a comparison across it does not judge the affected
     metrics.
 
     Args:
         system: the system of the runs.
-        since: "2025-08-01", or a time with its zone.
+        since: "2025-08-01", or a time with its zone; or a run or a version, to annotate it.
         text: the change: "new hosts".
         metrics: ids of the affected metrics; none: any, and then a comparison across it judges them all the same.
+        until: the last day of the runs to annotate; None: the set-up changed.
         store: where the runs are.
 
     Raises:
-        UsageError: the time or a metric is unknown, or the change is already recorded.
+        UsageError: the time, run or metric is unknown, or the change is already recorded.
 
     Example:
         >>> cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss_mib"]).since
         '2025-08-01T00:00:00Z'
     """
+    if until is not None or not _DAY.match(since):
+        if metrics:
+            hint = "give the day on which the change took effect"
+            raise UsageError("`--metric` applies only to a change of the set-up", hint)
+        return annotate(since, text, system=system, until=until, store=store)
     catalogue = load_system(system).catalogue()
     for metric in metrics:
         catalogue.metric(metric)

@@ -35,12 +35,13 @@ from chainmark.core.progress import Progress
 from chainmark.core.secrets import without_password
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict, worst
-from chainmark.lab.corpora import CorpusRecord, CorpusSystem, WrongRequest
+from chainmark.lab.corpora import CorpusSystem
 from chainmark.lab.loading import LoadTest, Tester, at_levels_of, recorded_corpus
 from chainmark.lab.machine import machine_to_itself
 from chainmark.lab.profiles import apply_setting
 from chainmark.lab.protocols import ServedSystem, ServiceRequest
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources
+from chainmark.report.corpus_document import CheckedCorpus, StoredCorpus, corpus_document
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.runs import SealedRun, Store
@@ -323,7 +324,7 @@ def corpus(
     http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
-) -> CorpusRecord:
+) -> Document:
     """Store requests that a server answers correctly in a file, for future load tests.
 
     Args:
@@ -345,7 +346,7 @@ def corpus(
     Example:
         >>> small = {"corpus.settled_blocks": 0, "corpus.blocks": 4}
         >>> kept = cm.corpus("mesh", url, folder / "corpus.json", settings=small)
-        >>> "/block" in kept.requests
+        >>> "/block" in kept.result.requests
         True
     """
     if source is not None and not source.exists():
@@ -358,7 +359,8 @@ def corpus(
         content = apply_setting(content, setting)
     order = ServiceRequest(_server(url, ca_file, insecure, access, http_version), corpus=source, pinned=Path(path))
     with hidden_in_errors([order.target.access]):
-        return keeper.keep_corpus(keeper.profile(content), order, Relay(progress, cancel))
+        record = keeper.keep_corpus(keeper.profile(content), order, Relay(progress, cancel))
+    return corpus_document(StoredCorpus(path=str(path), **vars(record)))
 
 
 def check_corpus(
@@ -372,25 +374,41 @@ def check_corpus(
     http_version: WantedVersion = HTTP_1,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
-) -> tuple[CorpusRecord, list[WrongRequest]]:
-    """Send every request of a corpus once to a server: the corpus, and the requests without a correct response.
+) -> Document:
+    """Send every request of a corpus once to a server; the verdict is whether all responses are correct.
 
     Args:
+        system: the system of the requests.
+        path: the file of the corpus.
+        url: the server.
         ca_file, insecure, access: as in `load`.
         http_version: as in `corpus`.
+        progress, cancel: as in `run`.
 
     Raises:
         UsageError: there is no such file, or it belongs to another network.
         EnvironmentFailure: the server cannot be reached.
 
     Example:
-        >>> kept, wrong = cm.check_corpus("mesh", folder / "corpus.json", url)
-        >>> wrong
-        []
+        >>> checked = cm.check_corpus("mesh", folder / "corpus.json", url)
+        >>> print(checked.verdict, checked.result.wrong)
+        pass ()
     """
     server = _server(url, ca_file, insecure, access, http_version)
     with hidden_in_errors([server.access]):
-        return corpus_system(system).check_corpus(Path(path), server, Relay(progress, cancel))
+        record, wrong = corpus_system(system).check_corpus(Path(path), server, Relay(progress, cancel))
+    counts = {endpoint: sum(kinds.values()) for endpoint, kinds in record.requests.items()}
+    return corpus_document(
+        CheckedCorpus(
+            path=str(path),
+            hash=record.hash,
+            network=record.network,
+            server=server.url,
+            requests=sum(counts.values()),
+            by_endpoint=counts,
+            wrong=tuple(wrong),
+        )
+    )
 
 
 def corpus_system(name: str) -> CorpusSystem:
@@ -405,11 +423,6 @@ def corpus_system(name: str) -> CorpusSystem:
             f"corpora are not supported for `{name}`", "`chainmark corpus --help` lists the supported systems"
         )
     return system
-
-
-def server_address(url: str) -> str:
-    """The address of a server as a report may show it: without credentials."""
-    return _target("server", url, Tls(), NOBODY).url
 
 
 def _server(url: str, ca_file: Path | None, insecure: bool, access: Access, http_version: WantedVersion) -> Target:

@@ -49,8 +49,12 @@ class Signature:
     date: str = ""
 
     @classmethod
-    def read(cls, path: Path | str) -> Signature:
+    def read(cls, path: Path | str | None = None, **texts: str) -> Signature:
         """Read a TOML file with ``author``, ``statement`` and ``date``, each a text (the date may be a TOML date).
+
+        Args:
+            path: the file; None: there is none.
+            texts: replace those of the file.
 
         Raises:
             UsageError: the file cannot be read, or has other contents.
@@ -58,21 +62,23 @@ class Signature:
         Example:
             >>> page = Path("page.toml")
             >>> _ = page.write_text('author = "Ada Lovelace"', encoding="utf-8")
-            >>> cm.Signature.read(page).author
-            'Ada Lovelace'
+            >>> cm.Signature.read(page, date="2026-02-16")
+            Signature(author='Ada Lovelace', statement='', date='2026-02-16')
         """
-        try:
-            parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
-        field_names = [field.name for field in fields(cls)]
-        texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in parsed.items()}
-        wrong = next(
-            (key for key, value in texts.items() if key not in field_names or not isinstance(value, str)), None
-        )
-        if wrong is not None:
-            raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
-        return cls(**{key: str(value).strip() for key, value in texts.items()})
+        return replace(cls(**_page_texts(path) if path else {}), **{name: text for name, text in texts.items() if text})
+
+
+def _page_texts(path: Path | str) -> dict[str, str]:
+    try:
+        parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the page's file `{path}` cannot be read ({error})", _PAGE_HINT) from error
+    names = {field.name for field in fields(Signature)}
+    texts = {key: value.isoformat() if isinstance(value, calendar_date) else value for key, value in parsed.items()}
+    wrong = next((key for key, value in texts.items() if key not in names or not isinstance(value, str)), None)
+    if wrong is not None:
+        raise UsageError(f"the page's file `{path}` has the unknown key `{wrong}`", _PAGE_HINT)
+    return {key: str(value).strip() for key, value in texts.items()}
 
 
 def release(

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 import chainmark as cm
-from chainmark.cli.common import Launch, Output, launches, shows_result
 from chainmark.cli.following import progress
+from chainmark.cli.groups import command
+from chainmark.cli.launching import Launch
+from chainmark.cli.options import ResumableProfile
+from chainmark.cli.output import Output
 from chainmark.core.errors import UsageError
 
 
-@shows_result
-@launches
+@command
 def aa(
-    profile: Annotated[str | None, typer.Argument(help="A shipped profile's name, or a TOML file.")] = None,
-    version: Annotated[str | None, typer.Option(help="The version to run, e.g. `v1.0.1`.")] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Use the existing re-runs of this run or version instead of new runs."),
-    ] = None,
-    repeat: Annotated[int, typer.Option(min=4, max=100, help="Number of runs.")] = 8,
+    profile: ResumableProfile = None,
     *,
+    version: str | None = None,
+    history: Annotated[str | None, Option(metavar="RUN")] = None,
+    repeat: Annotated[int, Option(min=4, max=100)] = 8,
     launch: Launch,
     output: Output,
 ) -> None:
@@ -32,21 +31,19 @@ def aa(
     significantly more false alarms than the nominal 5 %.
 
     Example: `chainmark aa --history 10.6.2`
+
+    Args:
+        version: The version to run, e.g. `v1.0.1`.
+        history: Use the existing re-runs of this run or version instead of new runs.
+        repeat: Number of runs.
     """
     if history is not None:
         if profile is not None or version is not None:
             raise UsageError("`--history` runs nothing", "omit the profile and `--version`")
         output.finish(cm.aa_of_history(history))
-        return
     if profile is None or version is None:
         hint = "or use existing runs: `chainmark aa --history VERSION`"
         raise UsageError("a profile and `--version` are required", hint)
     with progress() as listener:
-        document = cm.aa(
-            profile,
-            version,
-            repeat=repeat,
-            **launch.arguments(),
-            progress=listener,
-        )
+        document = cm.aa(profile, version, repeat=repeat, **launch.arguments, progress=listener)
     output.finish(document)

@@ -3,93 +3,93 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
-import typer
+from typer import Argument, Option
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.groups import command
+from chainmark.cli.options import OneRun
+from chainmark.cli.output import Output
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
-Key = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[HASH|HEIGHT]", help="Block hash, a prefix of it, or the height. Default: list the slowest."
-    ),
-]
-Slowest = Annotated[
-    int, typer.Option("--slowest", min=1, max=1000, metavar="N", help="Number of the slowest ones to list.")
-]
-Hosts = Annotated[
-    list[str] | None, typer.Option("--host", metavar="HOST", help="Show only this host. May be repeated.")
-]
-Lines = Annotated[
-    Path | None,
-    typer.Option(
-        "--lines", metavar="DIR", help="Print the log lines, read from the folder that the run was imported from."
-    ),
-]
+Slowest = Annotated[int, Option(min=1, max=1000, metavar="N", help="Number of the slowest ones to list.")]
 
 
-@shows_result
+class BlockOptions(TypedDict, total=False):
+    """What to show of an object that hosts log.
+
+    Attributes:
+        hosts: Show only this host. May be repeated.
+        lines: Print the log lines, read from the folder that the run was imported from.
+    """
+
+    hosts: Annotated[list[str], Option("--host", metavar="HOST")]
+    lines: Annotated[Path, Option(metavar="DIR")]
+
+
+@command
 def block(
-    run: Run, key: Key = None, hosts: Hosts = None, lines: Lines = None, slowest: Slowest = 10, *, output: Output
-) -> None:
-    """Show the timeline of one block: when each host processed it, with the log lines."""
-    output.finish(cm.block(run, key, hosts=hosts or [], lines=lines, slowest=slowest))
-
-
-@shows_result
-def transaction(
-    run: Run,
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KEY|HASH]", help="Key of the transaction, or a prefix of its hash. Default: list the slowest."
-        ),
-    ] = None,
-    slowest: Slowest = 10,
+    run: OneRun,
+    key: Annotated[str | None, Argument(metavar="HASH|HEIGHT")] = None,
     *,
+    options: BlockOptions,
+    slowest: Slowest = 10,
     output: Output,
 ) -> None:
-    """Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones."""
+    """Show the timeline of one block: when each host processed it, with the log lines.
+
+    Args:
+        key: Block hash, a prefix of it, or the height. Default: list the slowest.
+    """
+    output.finish(cm.block(run, key, **options, slowest=slowest))
+
+
+@command
+def transaction(
+    run: OneRun,
+    key: Annotated[str | None, Argument(metavar="KEY|HASH")] = None,
+    *,
+    slowest: Slowest = 10,
+    output: Output,
+) -> None:
+    """Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.
+
+    Args:
+        key: Key of the transaction, or a prefix of its hash. Default: list the slowest.
+    """
     output.finish(cm.transaction(run, key, slowest=slowest))
 
 
-@shows_result
+@command
 def request(
-    run: Run,
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STEP-RANK]", help="Number of the step and rank within it, e.g. `3-1`. Default: list the slowest."
-        ),
-    ] = None,
-    slowest: Slowest = 10,
+    run: OneRun,
+    key: Annotated[str | None, Argument(metavar="STEP-RANK")] = None,
     *,
+    slowest: Slowest = 10,
     output: Output,
 ) -> None:
-    """Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them."""
+    """Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.
+
+    Args:
+        key: Number of the step and rank within it, e.g. `3-1`. Default: list the slowest.
+    """
     output.finish(cm.request(run, key, slowest=slowest))
 
 
-@shows_result
+@command
 def trail(
-    run: Run,
-    trail_id: Annotated[
-        str, typer.Argument(metavar="TRAIL", help="Type of object to trace, as named in the run's catalogue.")
-    ],
-    key: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KEY|NUMBER]", help="Key of the object, a prefix of it, or its number. Default: list the slowest."
-        ),
-    ] = None,
-    hosts: Hosts = None,
-    lines: Lines = None,
-    slowest: Slowest = 10,
+    run: OneRun,
+    trail_id: Annotated[str, Argument(metavar="TRAIL")],
+    key: Annotated[str | None, Argument(metavar="KEY|NUMBER")] = None,
     *,
+    options: BlockOptions,
+    slowest: Slowest = 10,
     output: Output,
 ) -> None:
-    """Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks."""
-    output.finish(cm.block(run, key, trail=trail_id, hosts=hosts or [], lines=lines, slowest=slowest))
+    """Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.
+
+    Args:
+        trail_id: Type of object to trace, as named in the run's catalogue.
+        key: Key of the object, a prefix of it, or its number. Default: list the slowest.
+    """
+    output.finish(cm.block(run, key, trail=trail_id, **options, slowest=slowest))

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Output, cluster_option, shows_result
 from chainmark.cli.following import progress
+from chainmark.cli.groups import command
+from chainmark.cli.options import cluster_option
+from chainmark.cli.output import Output
 
 app = typer.Typer(
-    no_args_is_help=True,
     help="Other machines: check the workers that `--on` uses.",
     epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
@@ -20,10 +21,12 @@ app = typer.Typer(
 On = Annotated[str | None, cluster_option("the Dask cluster")]
 
 
-@app.command("check", epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`")
-@shows_result
-def check(on: On = None, *, output: Output) -> None:
+@app.command()
+@command
+def check(*, on: On = None, output: Output) -> None:
     """Check a cluster: workers, versions, clock errors, connections between workers, and problems.
+
+    Example: `chainmark cluster check --on tcp://10.0.0.1:8786 --html cluster.html`
 
     It needs the extra `chainmark[cluster]` here and on every worker.
     """

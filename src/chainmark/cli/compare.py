@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
-import typer
+from typer import Argument, Option
 
 import chainmark as cm
-from chainmark.cli.common import LearntMargins, Output, Why, shows_result
+from chainmark.cli.groups import command
+from chainmark.cli.options import LearntMargins, Why
+from chainmark.cli.output import Output
 from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 
 
-@shows_result
+class CompareOptions(TypedDict, total=False):
+    """How to compare."""
+
+    style: Annotated[ComparisonStyle, Option(ComparisonStyle.OWN)]
+    against: Annotated[BaselineKind, Option(BaselineKind.HISTORY, "--baseline")]
+    anchor: Annotated[str, Option(metavar="V", show_default="the pinned release")]
+    era: Annotated[str, Option(metavar="STYLE")]
+    margins: LearntMargins
+    question: Annotated[Question, Option(Question.WORSE)]
+    why: Why
+
+
+@command
 def compare(
-    baseline: Annotated[
-        str,
-        typer.Argument(
-            help="A run, version, experiment, side of an experiment (EXPERIMENT/baseline), file of a published "
-            "report, or a version of a report (FILE@VERSION)."
-        ),
-    ],
-    candidates: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CANDIDATE]...",
-            help="One or more candidates in the same forms. Omit for an experiment with two sides, or for a report.",
-        ),
-    ] = None,
-    style: Annotated[
-        ComparisonStyle,
-        typer.Option("--style", help="Report style: chainmark's own, or the style of the system's published reports."),
-    ] = ComparisonStyle.OWN,
-    held_against: Annotated[
-        BaselineKind,
-        typer.Option(
-            "--baseline",
-            help="Reference for single runs: the level of the releases up to the baseline, if there are enough of "
-            "them, or the baseline run itself.",
-        ),
-    ] = BaselineKind.HISTORY,
-    anchor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="V",
-            help="Anchor: an additional release to compare the candidate with.",
-            show_default="the pinned release",
-        ),
-    ] = None,
-    era: Annotated[
-        str | None,
-        typer.Option("--era", metavar="STYLE", help="Version of the system's published report style."),
-    ] = None,
-    margin: LearntMargins = None,
-    question: Annotated[
-        Question,
-        typer.Option(
-            help="`worse`: is the candidate worse than the margins allow? `cost`: what does a deliberate change cost?"
-        ),
-    ] = Question.WORSE,
-    why: Why = False,
+    baseline: str,
+    candidates: Annotated[list[str] | None, Argument(metavar="CANDIDATE")] = None,
     *,
+    options: CompareOptions,
     output: Output,
 ) -> None:
     """Compare candidates with a baseline. The verdict is pass, fail, inconclusive or invalid.
@@ -74,16 +45,16 @@ def compare(
     With several candidates, each is compared with the baseline, and the exit code is that of the worst verdict: fail,
     then invalid, then inconclusive. The published style gives no verdict, so its exit code is always 0. The exit code
     of `--question cost` is 0 unless the sides cannot be compared.
+
+    Args:
+        baseline: A run, version, experiment, side of an experiment (EXPERIMENT/baseline), file of a published report,
+            or a version of a report (FILE@VERSION).
+        candidates: One or more candidates in the same forms. Omit for an experiment with two sides, or for a report.
+        style: Report style: chainmark's own, or the style of the system's published reports.
+        against: Reference for single runs: the level of the releases up to the baseline, if there are enough of them,
+            or the baseline run itself.
+        anchor: Anchor: an additional release to compare the candidate with.
+        era: Version of the system's published report style.
+        question: `worse`: is the candidate worse than the margins allow? `cost`: what does a deliberate change cost?
     """
-    document = cm.compare(
-        baseline,
-        *(candidates or []),
-        margins=margin,
-        style=style,
-        era=era,
-        against=held_against,
-        anchor=anchor,
-        question=question,
-        why=why,
-    )
-    output.finish(document)
+    output.finish(cm.compare(baseline, *(candidates or []), **options))

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainmark.core.errors import ChainmarkError
@@ -52,6 +53,31 @@ def print_json(content: BaseModel | dict[str, Any] | list[Any]) -> None:
     """Write JSON to stdout."""
     plain = content if isinstance(content, dict | list) else content.model_dump(mode="json")
     sys.stdout.write(json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], fold: str = "") -> None:
+    """Print a table without lines.
+
+    Args:
+        headings: of the columns.
+        rows: one text per column.
+        fold: the column that is never shortened.
+    """
+    from rich.table import Table
+
+    table = Table(box=None)
+    for heading in headings:
+        table.add_column(heading, overflow="fold" if heading == fold else "ellipsis")
+    for row in rows:
+        table.add_row(*row)
+    out().print(table)
+
+
+def print_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a long table, one line per row: rich would need a second to lay out thousands of rows."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    for row in (headings, *rows):
+        sys.stdout.write(" " + "  ".join(map(str.ljust, row, widths)) + " \n")
 
 
 def print_error(error: ChainmarkError) -> None:

@@ -2,72 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
-import typer
+from typer import Option
 
 import chainmark as cm
-from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, Why, launches, shows_result
 from chainmark.cli.following import progress
+from chainmark.cli.groups import command
+from chainmark.cli.launching import Launch
+from chainmark.cli.options import ResumableProfile, SideOptions, Why
+from chainmark.cli.output import Output
 
 
-@shows_result
-@launches
-def experiment(
-    profile: Annotated[
-        str | None, typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file.", show_default=False)
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="The version to compare with, e.g. `v0.38.17`, `git:.@main`.")
-    ] = None,
-    candidate: Annotated[str | None, typer.Option(help="The version to judge, e.g. `v1.0.1`, `git:.`.")] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(min=1, max=100, help="Fixed number of runs per side, instead of as many as the verdict needs."),
-    ] = None,
-    most_runs: Annotated[int, typer.Option(min=2, max=100, help="Maximum number of runs per side.")] = 8,
-    resume: Annotated[str | None, typer.Option(metavar="ID", help="Continue an experiment.")] = None,
-    more: Annotated[
-        int, typer.Option(min=0, help="With `--resume`: number of runs per side to add to the planned ones.")
-    ] = 0,
-    set_baseline: SideSettings = None,
-    set_candidate: SideSettings = None,
-    margin: LearntMargins = None,
+class ExperimentOptions(TypedDict, total=False):
+    """What to run, and how often."""
+
+    baseline: str
+    candidate: str
+    repeat: Annotated[int, Option(min=1, max=100)]
+    most_runs: Annotated[int, Option(8, min=2, max=100)]
+    resume: Annotated[str, Option(metavar="ID")]
+    more: Annotated[int, Option(0, min=0)]
     profiles: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="KINDS",
-            help="Profiles to collect in one extra run per side, which is not judged: any of "
-            "`cpu,heap,goroutine,mutex,block`, or `none`.",
-            show_default="cpu,heap,goroutine, if the nodes support them",
-        ),
-    ] = None,
-    why: Why = False,
-    *,
-    launch: Launch,
-    output: Output,
+        str, Option("--profile", metavar="KINDS", show_default="cpu,heap,goroutine, if the nodes support them")
+    ]
+    why: Why
+
+
+@command
+def experiment(
+    profile: ResumableProfile = None, *, options: ExperimentOptions, sides: SideOptions, launch: Launch, output: Output
 ) -> None:
     """Run two versions alternately (A B B A A B …) until the verdict is decided.
 
     A configuration change is judged in the same way as a release: give one version for both sides, and the change with
     `--set-candidate`.
+
+    Args:
+        baseline: The version to compare with, e.g. `v0.38.17`, `git:.@main`.
+        candidate: The version to judge, e.g. `v1.0.1`, `git:.`.
+        repeat: Fixed number of runs per side, instead of as many as the verdict needs.
+        most_runs: Maximum number of runs per side.
+        resume: Continue an experiment.
+        more: With `--resume`: number of runs per side to add to the planned ones.
+        profiles: Profiles to collect in one extra run per side, which is not judged: any of
+            `cpu,heap,goroutine,mutex,block`, or `none`.
     """
     with progress() as listener:
-        document = cm.experiment(
-            profile,
-            baseline=baseline,
-            candidate=candidate,
-            repeat=repeat,
-            most_runs=most_runs,
-            resume=resume,
-            more=more,
-            baseline_settings=set_baseline,
-            candidate_settings=set_candidate,
-            margins=margin,
-            **launch.arguments(),
-            profiles=profiles,
-            why=why,
-            progress=listener,
-        )
+        document = cm.experiment(profile, **options, **sides, **launch.arguments, progress=listener)
     output.finish(document)

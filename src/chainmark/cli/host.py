@@ -5,30 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.groups import command
+from chainmark.cli.options import OneRun
+from chainmark.cli.output import Output
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
 
-
-@shows_result
+@command
 def host(
-    run: Run,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Samples of this host that another tool wrote, to compare with."),
-    ] = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the samples. The suffix determines the format.",
-        ),
-    ] = None,
+    run: OneRun,
     *,
+    against: Annotated[Path | None, Option(metavar="FILE")] = None,
+    samples: Annotated[Path | None, Option(metavar="FILE")] = None,
     output: Output,
 ) -> None:
-    """Analyse the log of one node: block delays, peers, and resource use."""
+    """Analyse the log of one node: block delays, peers, and resource use.
+
+    Args:
+        against: Samples of this host that another tool wrote, to compare with.
+        samples: Write the samples. The suffix determines the format.
+    """
     output.finish(cm.host(run, against=against, samples=samples))

@@ -3,106 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
-import typer
+from typer import Option
 
 import chainmark as cm
-from chainmark.cli.common import (
-    Connection,
-    Expose,
-    NoWait,
-    On,
-    Output,
-    Seed,
-    Settings,
-    connects,
-    shows_result,
-    watches_server,
-)
-from chainmark.cli.console import say
 from chainmark.cli.following import progress
+from chainmark.cli.groups import command, refuse
+from chainmark.cli.options import Connection, Expose, Http2, NoWait, On, Seed, Settings, SourceOptions
+from chainmark.cli.output import Output
 from chainmark.core.errors import UsageError
 
 
-@shows_result
-@connects
-@watches_server
+class LoadOptions(TypedDict, total=False):
+    """Of a test and of a plan of tests."""
+
+    version: Annotated[str, Option("--as", metavar="V", show_default="as reported by the server")]
+    endpoints: Annotated[list[str], Option("--endpoint", metavar="ID|PATH")]
+    corpus: Annotated[Path, Option(metavar="FILE")]
+    like: Annotated[str, Option(metavar="RUN")]
+
+
+class OneTest(TypedDict, total=False):
+    """Of one test only."""
+
+    against: Annotated[str, Option(metavar="RUN")]
+    require: Annotated[Path, Option(metavar="FILE")]
+    repeat: Annotated[int, Option(1, min=1, max=100)]
+
+
+@command
 def load(
-    profile: Annotated[
-        str | None,
-        typer.Argument(help="A shipped profile (`chainmark profiles`) or a TOML file. Omit with `--plan`."),
-    ] = None,
-    targets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="[NAME=]URL",
-            help="Server to test. May be repeated to test several servers side by side.",
-        ),
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="A shipped plan or a TOML file: every scenario on every server, one run for each combination.",
-        ),
-    ] = None,
-    resume: Annotated[str | None, typer.Option(metavar="EXPERIMENT", help="Continue an interrupted plan.")] = None,
-    version: Annotated[
-        str | None,
-        typer.Option("--as", metavar="V", help="Version label for this run.", show_default="as reported by the server"),
-    ] = None,
-    endpoints: Annotated[
-        list[str] | None,
-        typer.Option("--endpoint", metavar="ID|PATH", help="Test only this endpoint. May be repeated."),
-    ] = None,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Corpus written by `chainmark corpus`, or CSV files of other load tests."),
-    ] = None,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Reuse the corpus and load levels of RUN, a run or the experiment of a plan.",
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Test like RUN (`--like`) and compare the result with it."),
-    ] = None,
-    require: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Required capacities, as written by `--write-require`.")
-    ] = None,
-    write_require: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the capacities that later tests must reach. Written only if this test passes."
-        ),
-    ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to repeat the whole test.")] = 1,
-    http2: Annotated[
-        bool, typer.Option("--http2", help="Use HTTP/2: negotiated with TLS, otherwise by prior knowledge.")
-    ] = False,
+    profile: str | None = None,
+    *,
+    targets: Annotated[list[str] | None, Option("--target", metavar="[NAME=]URL")] = None,
+    plan: Annotated[str | None, Option(metavar="NAME|FILE")] = None,
+    resume: Annotated[str | None, Option(metavar="EXPERIMENT")] = None,
+    options: LoadOptions,
+    one: OneTest,
+    write_require: Annotated[Path | None, Option(metavar="FILE")] = None,
+    http2: Http2 = False,
     generators: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of processes that generate the load together.",
-            show_default="1, or one on every machine of the cluster",
-        ),
+        int | None, Option(min=1, max=64, metavar="N", show_default="1, or one on every machine of the cluster")
     ] = None,
     on: On = None,
     settings: Settings = None,
     seed: Seed = 1,
     no_wait: NoWait = False,
     expose: Expose = None,
-    *,
     connection: Connection,
-    sources: cm.ServerSources,
+    sources: SourceOptions,
     output: Output,
 ) -> None:
     """Find the highest load that each endpoint of an API sustains within its SLA.
@@ -115,87 +65,37 @@ def load(
     Exit codes: 0 the SLA is met; 1 the SLA is missed, or the server is worse than the one it is compared with; 3
     undecided or interrupted; 4 this machine was too busy for the load generator; 5 a server went away. The exit code of
     a plan is that of its worst run. Continue an interrupted plan with `--resume`.
+
+    Args:
+        profile: A shipped profile (`chainmark profiles`) or a TOML file. Omit with `--plan`.
+        targets: Server to test. May be repeated to test several servers side by side.
+        plan: A shipped plan or a TOML file: every scenario on every server, one run for each combination.
+        resume: Continue an interrupted plan.
+        version: Version label for this run.
+        endpoints: Test only this endpoint. May be repeated.
+        corpus: Corpus written by `chainmark corpus`, or CSV files of other load tests.
+        like: Reuse the corpus and load levels of RUN, a run or the experiment of a plan.
+        against: Test like RUN (`--like`) and compare the result with it.
+        require: Required capacities, as written by `--write-require`.
+        repeat: Number of times to repeat the whole test.
+        write_require: Write the capacities that later tests must reach. Written only if this test passes.
+        generators: Number of processes that generate the load together.
     """
-    settings = _as_settings(settings, http2=http2, generators=generators)
+    changes = ['steps.http_version="2"'] if http2 else []
+    changes += [f"steps.generators={generators}"] if generators is not None else []
+    how = {**connection.arguments(), "settings": [*changes, *(settings or [])] or None, "seed": seed}
+    how |= {"on": on, "no_wait": no_wait, "expose": expose}
     if plan or resume:
-        of_profile = {
-            "PROFILE": profile,
-            "--against": against,
-            "--repeat": repeat > 1,
-            "--require": require,
-            "--write-require": write_require,
-            "--scrape`, `--postgres` or `--server-…": sources.is_given,
-        }
-        wrong = next((name for name, value in of_profile.items() if value), None)
-        if wrong:
-            raise UsageError(f"`{wrong}` applies to a single load test, not to a plan", "omit it")
+        of_one = {"PROFILE": profile, **one, "write-require": write_require}
+        of_one["scrape`, `--postgres` or `--server-…"] = sources
+        refuse(of_one, "applies to a single load test, not to a plan")
         with progress() as listener:
-            planned = cm.load_plan(
-                plan,
-                targets or [],
-                resume=resume,
-                version=version,
-                endpoints=endpoints or [],
-                corpus=corpus,
-                like=like,
-                **connection.arguments(),
-                on=on,
-                settings=settings,
-                seed=seed,
-                no_wait=no_wait,
-                expose=expose,
-                progress=listener,
-            )
-        output.finish_experiment(planned)
+            made = cm.load_plan(plan, targets or [], resume=resume, **options, **how, progress=listener)
+        output.finish_experiment(made)
     if not profile or not targets:
         missing = "PROFILE" if not profile else "--target"
         raise UsageError(f"`{missing}` is missing", "as in `chainmark load PROFILE --target http://127.0.0.1:8082`")
     with progress() as listener:
-        result = cm.load(
-            profile,
-            targets,
-            version=version,
-            endpoints=endpoints or [],
-            corpus=corpus,
-            like=like,
-            against=against,
-            require=require,
-            repeat=repeat,
-            **connection.arguments(),
-            sources=sources,
-            on=on,
-            settings=settings,
-            seed=seed,
-            no_wait=no_wait,
-            expose=expose,
-            progress=listener,
-        )
-    output.present_all([*result.documents, *result.comparisons])
-    for run in result.runs:
-        say(f"run     {run.id}")
-        for warning in run.manifest.warnings:
-            say(f"warning {warning}")
-    if write_require is not None:
-        _write_requirements(result, write_require)
-    if result.gone:
-        say(f"error: {result.gone}")
-        say("hint: the run is stored as a partial run and is never compared; check the server's log")
-    elif result.is_interrupted:
-        say("interrupted: the measurements are stored as a partial run, which is never compared")
-    raise typer.Exit(result.verdict.exit_code)
-
-
-def _as_settings(settings: list[str] | None, *, http2: bool, generators: int | None) -> list[str] | None:
-    """The settings of a profile, including those with options of their own."""
-    option_settings = ['steps.http_version="2"'] if http2 else []
-    option_settings += [f"steps.generators={generators}"] if generators is not None else []
-    return [*option_settings, *(settings or [])] or None
-
-
-def _write_requirements(made: cm.LoadResult, path: Path) -> None:
-    """A test that did not pass writes none, and reports it: its exit code is that of the result."""
-    try:
-        made.write_requirements(path)
-        say(f"require {path}")
-    except UsageError as error:
-        say(f"warning {path} was not written: {error.message}")
+        watched = cm.ServerSources(**sources)
+        result = cm.load(profile, targets, **options, **one, **how, sources=watched, progress=listener)
+    output.finish_load(result, write_require)

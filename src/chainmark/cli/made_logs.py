@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Column, Table
-
 from chainmark.cli.console import out
 from chainmark.core import units
 
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
 
 def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
     """The possible faults, each with an example."""
+    from rich.table import Column, Table
+
     table = Table("kind", Column("meaning", overflow="fold"), Column("example", overflow="fold"), box=None)
     for kind in kinds:
         table.add_row(kind.name, kind.meaning, kind.example)
@@ -24,6 +24,8 @@ def print_fault_kinds(kinds: Sequence[FaultKind]) -> None:
 
 def print_made(made: SyntheticLogs) -> None:
     """The generated logs."""
+    from rich.table import Column, Table
+
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(justify="left")
     table.add_column(justify="right")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-from rich.padding import Padding
+from typing import TYPE_CHECKING
 
 import chainmark as cm
-from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
+from chainmark.cli.groups import command
+from chainmark.cli.options import AsJson
 from chainmark.core import units
 
 if TYPE_CHECKING:
@@ -18,10 +16,13 @@ if TYPE_CHECKING:
 NEITHER = "neither"
 
 
-def metrics(
-    system: Annotated[str, typer.Argument(help="The system whose metrics to print.")], as_json: AsJson = False
-) -> None:
-    """Print every metric of a system: definition, judging rule and source."""
+@command
+def metrics(system: str, *, as_json: AsJson = False) -> None:
+    """Print every metric of a system: definition, judging rule and source.
+
+    Args:
+        system: The system whose metrics to print.
+    """
     catalogue = cm.catalogue(system)
     if as_json:
         print_json(catalogue)
@@ -34,6 +35,8 @@ def metrics(
 
 
 def _print(metric: Metric, population: str) -> None:
+    from rich.padding import Padding
+
     margin = units.plain_percent(metric.margin)
     margin += f", at least {units.tidy(metric.floor)} {metric.unit}" if metric.floor else ""
     gating = " · [bold]gating[/]" if metric.gating else ""

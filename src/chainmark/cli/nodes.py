@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
-from rich.table import Column, Table
 
 import chainmark as cm
-from chainmark.cli.common import AsJson
-from chainmark.cli.console import err, out, print_json
+from chainmark.cli.console import err, out, print_json, print_table
+from chainmark.cli.groups import command
+from chainmark.cli.options import AsJson
 
-app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
+app = typer.Typer(help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
 
 
-@app.command("install")
-def install(
-    system: Annotated[str, typer.Argument(help="The system of the nodes.")],
-    versions: Annotated[list[str], typer.Argument(help="One or more versions, e.g. `v1.0.1`, or `git:PATH@REF`.")],
-    as_json: AsJson = False,
-) -> None:
-    """Build or copy node binaries (releases, checkouts, forks) into the cache; each is checked and hashed."""
+@app.command()
+@command
+def install(system: str, versions: list[str], *, as_json: AsJson = False) -> None:
+    """Build or copy node binaries (releases, checkouts, forks) into the cache; each is checked and hashed.
+
+    Args:
+        system: The system of the nodes.
+        versions: One or more versions, e.g. `v1.0.1`, or `git:PATH@REF`.
+    """
     subjects = []
     for version in versions:
         with err().status(f"installing {system} {version} (a first build takes a minute or two)"):
@@ -32,14 +32,19 @@ def install(
         print_json([subject.model_dump(mode="json") for subject in subjects])
 
 
-@app.command("list", epilog="Example: `chainmark nodes list`")
-def list_nodes(as_json: AsJson = False) -> None:
-    """List the cached node binaries."""
+@app.command("list")
+@command
+def list_nodes(*, as_json: AsJson = False) -> None:
+    """List the cached node binaries.
+
+    Example: `chainmark nodes list`
+    """
     result = cm.installed()
     if as_json:
         print_json([{**subject.model_dump(mode="json"), "path": str(path)} for subject, path in result])
         return
-    table = Table("system", "version", "built by", "sha256", Column("path", overflow="fold"), box=None)
-    for subject, path in result:
-        table.add_row(subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
-    out().print(table)
+    rows = [
+        (subject.name, subject.version, subject.build or "", (subject.binary_sha256 or "")[:16], str(path))
+        for subject, path in result
+    ]
+    print_table(["system", "version", "built by", "sha256", "path"], rows, fold="path")

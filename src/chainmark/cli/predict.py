@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Blocks, Column, ModelSeed, On, Output, Threads, declared, shows_result
 from chainmark.cli.following import progress
+from chainmark.cli.groups import command, declared
+from chainmark.cli.options import Blocks, Column, ModelSeed, On, Threads
+from chainmark.cli.output import Output
 from chainmark.cli.quick import Quick
 from chainmark.systems.offered import ChangeOption, offers
 
@@ -67,7 +69,7 @@ Together = Annotated[
 ]
 
 
-@shows_result
+@command
 @takes_changes
 def predict(
     ctx: typer.Context,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 import chainmark as cm
-from chainmark.cli.common import AsJson
-from chainmark.cli.console import out, print_json
+from chainmark.cli.console import print_json, print_table
+from chainmark.cli.groups import command
+from chainmark.cli.options import AsJson
 
 
-def profiles(as_json: AsJson = False) -> None:
+@command
+def profiles(*, as_json: AsJson = False) -> None:
     """List the shipped profiles.
 
     Example: `chainmark profiles`
@@ -17,8 +17,7 @@ def profiles(as_json: AsJson = False) -> None:
     resolved = cm.profiles()
     if as_json:
         print_json(resolved)
-        return
-    table = Table("profile", "description", box=None)
-    for name, content in resolved.items():
-        table.add_row(name, content.get("description", ""))
-    out().print(table)
+    else:
+        print_table(
+            ["profile", "description"], [(name, content.get("description", "")) for name, content in resolved.items()]
+        )

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
 from chainmark.cli.console import say
+from chainmark.cli.groups import command
+from chainmark.cli.output import Output
 
 
-@shows_result
+@command
 def publish(
-    system: Annotated[str, typer.Argument(help="The system whose page it is.")],
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RUN]...",
-            help="Runs, versions, experiments, or labels such as `release:v1.2.9,hardware:mid`. Default: all.",
-            show_default=False,
-        ),
-    ] = None,
+    system: str,
+    runs: Annotated[list[str] | None, Argument(metavar="RUN", show_default=False)] = None,
     *,
     output: Output,
 ) -> None:
@@ -29,6 +23,10 @@ def publish(
 
     The folder `page-stages` next to the page gets one CSV file per run with every step of its load. Tables of imported
     published pages (`chainmark ingest SYSTEM PAGE`) appear next to the measured ones and are marked.
+
+    Args:
+        system: The system whose page it is.
+        runs: Runs, versions, experiments, or labels such as `release:v1.2.9,hardware:mid`. Default: all.
     """
     page = next((path for path in (output.markdown, output.html, output.pdf) if path is not None), None)
     stages = page.with_name(f"{page.stem}-stages") if page else None

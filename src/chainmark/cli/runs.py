@@ -2,107 +2,85 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 import chainmark as cm
-from chainmark.cli.common import AsJson, Output, shows_result
-from chainmark.cli.console import out, print_json, say
+from chainmark.cli.console import out, print_json, print_lines, say
+from chainmark.cli.groups import command
+from chainmark.cli.options import AsJson
+from chainmark.cli.output import Output
 from chainmark.core.errors import ExitCode, UsageError
 from chainmark.store.paths import data_directory
 
-if TYPE_CHECKING:
-    from chainmark.store.listing import ListedRun
-
 app = typer.Typer(
-    no_args_is_help=True,
     help="Runs: list, show, verify, export, import, remove.",
     epilog="Example: `chainmark runs list`",
 )
-RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it.")]
+RunReference = Annotated[str, Argument(metavar="RUN", help="A run ID or a prefix of it.")]
 RunsReference = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, a version, an experiment, or labels.")
+    str, Argument(metavar="RUN", help="A run ID or a prefix of it, a version, an experiment, or labels.")
 ]
+_COLUMNS = {
+    "run": "run_id", "date": "started_at", "version": "version", "profile": "profile", "side": "place",
+    "status": "status", "SLA": "sla", "cell": "cell", "badges": "badges", "notes": "notes",
+}  # fmt: skip
+_OPTIONAL = {"SLA", "cell", "badges", "notes"}
 
 
-@app.command("list", epilog="Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block,sla:missed`")
+@app.command("list")
+@command
 def list_runs(
-    selector: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SELECTOR]",
-            help="List only the runs of a version or experiment, or with labels such as `hardware:mid`.",
-            show_default=False,
-        ),
-    ] = None,
-    status: Annotated[
-        str | None,
-        typer.Option(help="List only runs with this status: `valid`, `invalid`, `failed`, `damaged` or `unfinished`."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="List only runs that began on this day or later.")
-    ] = None,
+    selector: Annotated[str | None, Argument(metavar="SELECTOR", show_default=False)] = None,
+    *,
+    status: str | None = None,
+    since: Annotated[str | None, Option(metavar="DATE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, oldest first, with unfinished runs at the end."""
+    """List runs, oldest first, with unfinished runs at the end.
+
+    Example: `chainmark runs list release:v1.2.9,hardware:mid,endpoint:/block,sla:missed`
+
+    Args:
+        selector: List only the runs of a version or experiment, or with labels such as `hardware:mid`.
+        status: List only runs with this status: `valid`, `invalid`, `failed`, `damaged` or `unfinished`.
+        since: List only runs that began on this day or later.
+    """
     from chainmark.store.listing import listed_runs
 
     runs = listed_runs(data_directory(), selector, status, since)
     if as_json:
-        print_json([_as_json(run) for run in runs])
+        print_json([run.plain() for run in runs])
         return
-    rows = [
-        {
-            "run": run.run_id,
-            "date": run.started_at[:10],
-            "version": run.version,
-            "profile": run.profile,
-            "side": _side(run),
-            "status": run.status,
-            "SLA": run.sla,
-            "cell": run.cell,
-            "badges": run.badges,
-            "notes": run.notes,
-        }
-        for run in runs
-    ]
-    extra = [name for name in ("SLA", "cell", "badges", "notes") if any(row[name] for row in rows)]
-    columns = ("run", "date", "version", "profile", "side", "status", *extra)
-    lines = [columns, *(tuple(row[name] for name in columns) for row in rows)]
-    # Not a table of rich's: laying out thousands of rows takes it a second.
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        sys.stdout.write(" " + "  ".join(map(str.ljust, line, widths)) + " \n")
+    texts = {heading: [getattr(run, name) for run in runs] for heading, name in _COLUMNS.items()}
+    texts["date"] = [text[:10] for text in texts["date"]]
+    shown = {heading: column for heading, column in texts.items() if heading not in _OPTIONAL or any(column)}
+    print_lines(list(shown), list(zip(*shown.values(), strict=True)))
 
 
-def _side(run: ListedRun) -> str:
-    return f"{run.side} {run.repetition}" if run.experiment else ""
-
-
-def _as_json(run: ListedRun) -> dict[str, object]:
-    if run.is_unfinished:
-        return {"run_id": run.run_id, "status": run.status}
-    names = ("run_id", "version", "profile", "experiment", "side", "started_at", "status", "badges", "notes")
-    row = {name: getattr(run, name) for name in names} | {"side": _side(run)}
-    return row | ({"labels": run.labels} if run.labels else {})
-
-
-@app.command("show", epilog="Example: `chainmark runs show demo-v1.0.1-2026 --html run.html`")
-@shows_result
+@app.command()
+@command
 def show(reference: RunsReference, *, output: Output) -> None:
-    """Show the gates, counts and metrics of a run."""
+    """Show the gates, counts and metrics of a run.
+
+    Example: `chainmark runs show demo-v1.0.1-2026 --html run.html`
+    """
     runs = cm.open_runs(reference)
     for run in runs:
         say(f"run     {run.path}")
     output.finish_all([run.document() for run in runs])
 
 
-@app.command("verify", epilog="Example: `chainmark runs verify demo-v1.0.1-2026`")
+@app.command()
+@command
 def verify(reference: RunReference) -> None:
-    """Verify the seal of a run by hashing all its files."""
+    """Verify the seal of a run by hashing all its files.
+
+    Example: `chainmark runs verify demo-v1.0.1-2026`
+    """
     run = cm.open_run(reference)
     problems = run.verify()
     for problem in problems:
@@ -112,20 +90,22 @@ def verify(reference: RunReference) -> None:
     out().print(f"{run.id} matches its seal")
 
 
-@app.command("export", epilog="Example: `chainmark runs export demo-v1.0.1-2026 --to shared-runs`")
+@app.command()
+@command
 def export(
     reference: RunsReference,
-    to: Annotated[Path, typer.Option(help="Folder for `RUN.tar`.")] = Path(),
-    figures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write all figures of these runs as one table instead: `.csv`, `.json` or `.parquet`.",
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    to: Path = Path(),
+    figures: Annotated[Path | None, Option(metavar="FILE", show_default=False)] = None,
 ) -> None:
-    """Pack each sealed run into one file that another store can import, or write all figures as a table."""
+    """Pack each sealed run into one file that another store can import, or write all figures as a table.
+
+    Example: `chainmark runs export demo-v1.0.1-2026 --to shared-runs`
+
+    Args:
+        to: Folder for `RUN.tar`.
+        figures: Write all figures of these runs as one table instead: `.csv`, `.json` or `.parquet`.
+    """
     if figures is not None:
         out().print(cm.export_figures(reference, figures), markup=False, soft_wrap=True)
         return
@@ -133,17 +113,21 @@ def export(
         out().print(run.export(to), markup=False, soft_wrap=True)
 
 
-@app.command("import", epilog="Example: `chainmark runs import shared-runs/demo-v1.0.1-2026.tar`")
+@app.command("import")
+@command
 def import_runs(
-    archives: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="Files written by `runs export`.", show_default=False),
-    ] = None,
-    samples: Annotated[
-        bool, typer.Option("--samples", help="Import the sample runs that ship with chainmark.")
-    ] = False,
+    archives: Annotated[list[Path] | None, Argument(metavar="FILE", show_default=False)] = None,
+    *,
+    samples: bool = False,
 ) -> None:
-    """Import exported runs into the store after verifying their seals."""
+    """Import exported runs into the store after verifying their seals.
+
+    Example: `chainmark runs import shared-runs/demo-v1.0.1-2026.tar`
+
+    Args:
+        archives: Files written by `runs export`.
+        samples: Import the sample runs that ship with chainmark.
+    """
     if not archives and not samples:
         raise UsageError(
             "give files written by `runs export`", "`--samples` imports the sample runs that ship with chainmark"
@@ -154,16 +138,19 @@ def import_runs(
         out().print(f"imported {run.id}", markup=False, soft_wrap=True)
 
 
-@app.command("remove", epilog="Example: `chainmark runs remove demo-v1.0.1-2026`")
+@app.command()
+@command
 def remove(
-    reference: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="A run ID or a prefix of it.", show_default=False)
-    ] = None,
-    unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Delete all unfinished runs except those that are still running.")
-    ] = False,
+    reference: Annotated[str | None, Argument(metavar="RUN", show_default=False)] = None, *, unfinished: bool = False
 ) -> None:
-    """Delete a run, finished or not."""
+    """Delete a run, finished or not.
+
+    Example: `chainmark runs remove demo-v1.0.1-2026`
+
+    Args:
+        reference: A run ID or a prefix of it.
+        unfinished: Delete all unfinished runs except those that are still running.
+    """
     if (reference is None) != unfinished:
         raise UsageError("give one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
     for name in cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]:

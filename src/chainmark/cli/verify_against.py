@@ -5,30 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 import chainmark as cm
-from chainmark.cli.common import Output, shows_result
+from chainmark.cli.groups import command
+from chainmark.cli.options import OneRun
+from chainmark.cli.output import Output
 
 
-@shows_result
-def verify_against(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Output of the other analysis.",
-        ),
-    ],
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")
-    ],
-    *,
-    output: Output,
-) -> None:
+@command
+def verify_against(file: Annotated[Path, Argument(metavar="FILE")], run: OneRun, *, output: Output) -> None:
     """Compare the figures of a run with those of another analysis of the same logs.
 
     Exit code 0: all figures present in both agree within rounding; 1: some differ. Figures that only one side has are
     listed.
+
+    Args:
+        file: Output of the other analysis.
     """
     output.finish(cm.verify_against(file, run))

@@ -60,6 +60,11 @@ class Epoch(BaseModel):
     text: str
     metrics: tuple[str, ...] = ()
 
+    @property
+    def reach(self) -> str:
+        """Its scope."""
+        return f"since {self.since}"
+
     def divides(self, metric_id: str, *started: str) -> bool:
         """Whether it lies between some of the times, and affects the metric."""
         sides = {time >= self.since for time in started}

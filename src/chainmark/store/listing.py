@@ -56,7 +56,20 @@ class ListedRun:
         """Whether it is not sealed."""
         return self.status == UNFINISHED
 
+    @property
+    def place(self) -> str:
+        """Its side and repetition in an experiment."""
+        return f"{self.side} {self.repetition}" if self.experiment else ""
 
+    def plain(self) -> dict[str, object]:
+        """As JSON."""
+        if self.is_unfinished:
+            return {"run_id": self.run_id, "status": self.status}
+        row = {name: getattr(self, name) for name in _PLAIN} | {"side": self.place}
+        return row | ({"labels": self.labels} if self.labels else {})
+
+
+_PLAIN = ("run_id", "version", "profile", "experiment", "started_at", "status", "badges", "notes")
 _COPIED = {item.name for item in fields(Entry)} & {item.name for item in fields(ListedRun)} - {"labels", "repetition"}
 
 

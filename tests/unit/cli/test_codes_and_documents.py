@@ -12,8 +12,8 @@ import pytest
 import typer
 
 import chainmark as cm
-from chainmark.cli.common import Output
 from chainmark.cli.failures import INTERRUPTED
+from chainmark.cli.output import Output
 from chainmark.core.errors import ExitCode
 from chainmark.core.load_report import TargetEntry
 from chainmark.core.verdict import Verdict

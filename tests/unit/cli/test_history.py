@@ -48,7 +48,7 @@ def test_an_invalid_note_is_reported(tmp_path: Path) -> None:
     """A misspelled metric would make the change count as noise."""
     with pytest.raises(UsageError, match="`rss` is not a metric"):
         cm.note("cardano", "2025-08-01", "new hosts", metrics=["rss"], store=tmp_path)
-    with pytest.raises(UsageError, match="is not a time"):
+    with pytest.raises(UsageError, match="no run matches `last summer`"):
         cm.note("cardano", "last summer", "new hosts", store=tmp_path)
     cm.note("cardano", "2025-08-01", "new hosts", store=tmp_path)
     with pytest.raises(UsageError, match="there is already a note of a change"):

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ENDED = """
 import sys
 from pathlib import Path
-from chainmark.cli.common import Output
+from chainmark.cli.output import Output
 from chainmark.cli.last import last_step
 from chainmark.cli.pipes import survive_closed_pipes
 from chainmark.report.layouts import document_of

@@ -8,7 +8,7 @@ import pytest
 
 from chainmark.api.loading import parse_target
 from chainmark.capacity.model import Tls
-from chainmark.cli.common import numbered
+from chainmark.cli.output import numbered
 from chainmark.core.errors import UsageError
 
 from tests.unit.cli.commands import chainmark

@@ -13,6 +13,20 @@ import pytest
 HEAVY = {"polars", "numpy", "scipy", "pydantic", "starlette", "uvicorn"}
 # Modules that start other processes, such as the one that typesets PDFs.
 STARTERS = {"concurrent", "ctypes", "tempfile"}
+HELP = """
+import sys
+from typer._click import Context
+from chainmark.cli.app import all_commands
+
+def print_help(name, command, parent=None):
+    context = Context(command, info_name=name, parent=parent)
+    print(command.get_help(context))
+    for name, child in getattr(command, "commands", {}).items():
+        print_help(name, child, context)
+
+print_help("chainmark", all_commands())
+print(*sys.modules)
+"""
 TYPED = "import json, sys; sys.argv = ['chainmark', *json.loads(sys.argv[1])]; from chainmark.cli import main; main()"
 
 
@@ -34,6 +48,22 @@ def test_version_and_help_load_no_numerical_library(arguments: list[str], part: 
     output, loaded = _typed(*arguments)
     assert part in output
     assert loaded.isdisjoint(HEAVY | STARTERS)
+
+
+@pytest.mark.parametrize("command", [["--store", "here", "load"], ["runs", "show"]])
+def test_options_are_not_validated_before_a_help_page(command: list[str]) -> None:
+    """Typer loads pydantic to validate any, even `--store` if it is not given."""
+    output, loaded = _typed(*command, "--help")
+    assert f"Example: chainmark {' '.join(command[-2:]).removeprefix('here ')} " in output
+    assert loaded.isdisjoint(HEAVY | {"rich"})
+
+
+def test_the_help_of_no_command_loads_a_library_that_it_does_not_need() -> None:
+    """Options are declared without the types of the library, which would load all of it."""
+    ended = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+    *_, modules = ended.stdout.splitlines()
+    assert {name.partition(".")[0] for name in modules.split()}.isdisjoint(HEAVY | {"rich"})
+    assert "Raise the load step by step to find the saturation point of a version.\n\n  Example: " in ended.stdout
 
 
 @pytest.mark.parametrize(
