@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from rich.console import Console
 
+import chainmark
 from chainmark.report.chart import IN_CHARACTERS, Axis, Chart, Columns, Layer, Mark
 from chainmark.report.chart_terminal import print_chart
 from chainmark.report.lines import Printer
@@ -58,3 +61,23 @@ def test_client_axes_have_whole_ticks() -> None:
         drawn = replace(_chart("points"), x=Axis("clients", whole=whole))
         (layer, *_) = vega_lite(drawn, interactive=False)["layer"]
         assert layer["encoding"]["x"]["axis"].get("tickMinStep") == (1 if whole else None)
+
+
+# What is drawn besides charts, and why it is none.
+_OTHER_DRAWINGS = {
+    "report/templates/blocks.html.j2": "the interval of a change, a kind of table cell",
+    "serve/badge.py": "a badge for a README, without an axis",
+    "serve/templates/site.js": "the cursor of a replayed chart",
+}
+
+
+def test_charts_are_drawn_by_one_builder() -> None:
+    """A mark drawn elsewhere would be missing on paper and in the terminal, and without the page's colours."""
+    package = Path(chainmark.__file__).parent
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*")
+        if path.suffix in {".py", ".j2", ".js", ".typ", ".css"}
+        and re.search(r"<(svg|polyline|circle)\b|createElementNS|getContext\(", path.read_text(encoding="utf-8"))
+    }
+    assert found == set(_OTHER_DRAWINGS)
