@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from chainmark.api.charting import charted
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
@@ -201,7 +202,9 @@ def aa(
         lab_runs = Lab(run_store, system, machines).repeat(
             arm, repeat, seed, listener, keep_homes=keep_homes, tries=MOST_TRIES
         )
-    return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
+    report = aa_report(lab_runs, run_store.alike(lab_runs), tool_version())
+    counted = [run for run in lab_runs if run.run_id in report.runs]
+    return noted(charted(document_of(report), {version: counted}, in_full=True), lab_runs, run_store)
 
 
 def _accepted(

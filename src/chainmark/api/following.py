@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from chainmark.api.charting import charted
 from chainmark.api.context import store_at
 from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
@@ -138,4 +139,4 @@ def host(
     sealed = open_run(run, run_store).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
     document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
-    return noted(document, [sealed], run_store)
+    return noted(charted(document, {sealed.manifest.subject.version: [sealed]}), [sealed], run_store)

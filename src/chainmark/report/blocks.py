@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, overload
 
 from chainmark.core import units
 from chainmark.report.bars import IntervalBar
@@ -216,6 +217,31 @@ class Details:
 
 
 Block = Table | Chart | Listing | Definitions | Remarks | Details
+
+
+class LaterBlocks(Sequence[Block]):
+    """Blocks that are made when a medium shows them: charts take longer than all of a terminal's document.
+
+    Args:
+        make: makes them.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[Block]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Sequence[Block]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | Sequence[Block]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 @dataclass(frozen=True)
