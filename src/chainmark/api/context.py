@@ -25,6 +25,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
 
+__all__ = ["Cancellation"]
+
 Settings = Mapping[str, object] | Sequence[str]
 
 

@@ -54,6 +54,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
 
+__all__ = ["aa", "aa_of_history", "experiment"]
+
 MOST_RUNS = 8
 # An experiment with a smaller probability of a decision ends, once it has shown its noise.
 HOPELESS, LEAST_BEFORE_GIVING_UP = 0.05, 4

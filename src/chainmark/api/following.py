@@ -15,6 +15,8 @@ from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import followable, of_hosts
 from chainmark.trails.trail import FollowRequest
 
+__all__ = ["block", "host", "request", "transaction"]
+
 
 def block(
     run: RunReference,

@@ -21,6 +21,8 @@ from chainmark.store.notes import Notes, read_notes, write_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 
+__all__ = ["annotate", "history", "note", "notes", "pin", "unnote"]
+
 _MOST_SIDES = 8  # releases in one chart
 
 

@@ -40,6 +40,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import load_testable
 
+__all__ = ["LoadResult", "check_corpus", "corpus", "load"]
+
 # Timeout for a server that may choose its version of HTTP, outside of a load test.
 _CHOICE_TIMEOUT_S = 10.0
 # Other tools write a socket's path percent-encoded, as the host of a URL.

@@ -56,6 +56,8 @@ from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
 
+__all__ = ["Experiment", "qualify", "saturation"]
+
 VERSION_MARK = "@"
 STANDARD = "standard"  # the default plan
 

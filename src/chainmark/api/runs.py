@@ -28,6 +28,19 @@ from chainmark.systems.capabilities import HostSystem
 if TYPE_CHECKING:
     from chainmark.report.document import Document
 
+__all__ = [
+    "Run",
+    "export_figures",
+    "figures",
+    "import_run",
+    "import_samples",
+    "open_run",
+    "open_runs",
+    "remove_run",
+    "remove_unfinished",
+    "runs",
+]
+
 _LISTED = 3
 
 

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Launch, Output, launches, shows_result
 from chainmark.core.errors import UsageError
 
 
+@command(40)
 @shows_result
 @launches
 def aa(

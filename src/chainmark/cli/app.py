@@ -11,115 +11,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from chainmark.cli.commands import FoundCommand, found_commands
 from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
 from chainmark.cli.quick import Quick, QuickGroup
 from chainmark.core.errors import ExitCode
 
-# Every command: its location, and the first line of its help. Only the module of the chosen one is loaded.
-COMMANDS = {
-    "run": ("run:run", "Run a profile on a real network of one version and store the measurements."),
-    "experiment": (
-        "experiment:experiment",
-        "Run two versions alternately (A B B A A B …) until the verdict is decided.",
-    ),
-    "bisect": (
-        "bisect:bisect",
-        "Find the first commit or release that changes the verdict, with an error rate of at most 5 %.",
-    ),
-    "aa": (
-        "aa:aa",
-        "Run one version repeatedly to measure the noise of its metrics and the false-alarm rate of the verdict.",
-    ),
-    "qa": (
-        "qa:qa",
-        "Qualify a release: run every scenario of a plan with both versions, judge them, and write the QA report.",
-    ),
-    "ingest": (
-        "ingest:ingest",
-        "Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.",
-    ),
-    "load": ("load:load", "Find the highest load that each endpoint of an API sustains within its SLA."),
-    "saturation": (
-        "saturation:saturation",
-        "Raise the load step by step to find the saturation point of a version.",
-    ),
-    "compare": (
-        "compare:compare",
-        "Compare candidates with a baseline. The verdict is pass, fail, inconclusive or invalid.",
-    ),
-    "publish": (
-        "publish:publish",
-        "Write the load-test page of a system: every release, machine and scenario, measured or published earlier.",
-    ),
-    "block": (
-        "block:block",
-        "Show the timeline of one block: when each host processed it, with the log lines.",
-    ),
-    "transaction": (
-        "block:transaction",
-        "Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.",
-    ),
-    "request": (
-        "block:request",
-        "Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.",
-    ),
-    "trail": (
-        "block:trail",
-        "Show the timeline of any object that the run's catalogue can trace, as `chainmark block` does for blocks.",
-    ),
-    "host": (
-        "host:host",
-        "Analyse the log of one node: block delays, peers, and resource use.",
-    ),
-    "predict": (
-        "predict:predict",
-        "Predict metrics of a network, and the effect of changes, with a model fitted to a report, run or profile.",
-    ),
-    "explain": (
-        "explain:explain",
-        "Check whether the model, fitted to the measured stages, reproduces the end-to-end figures of one or many "
-        "reports.",
-    ),
-    "verify-against": (
-        "verify_against:verify_against",
-        "Compare the figures of a run with those of another analysis of the same logs.",
-    ),
-    "synth": (
-        "synth:synth",
-        "Generate the logs of a simulated cluster, with the ground truth, as the folder of a benchmark run.",
-    ),
-    "metrics": (
-        "metrics:metrics",
-        "Print every metric of a system: definition, judging rule and source.",
-    ),
-    "profiles": ("profiles:profiles", "List the shipped profiles."),
-    "corpus": ("corpus:app", "Corpora of requests for API load tests: sample, import, check."),
-    "nodes": ("nodes:app", "Node binaries: install, list."),
-    "cluster": ("cluster:app", "Other machines: check the workers that `--on` uses."),
-    "history": (
-        "history:app",
-        "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
-    ),
-    "runs": ("runs:app", "Runs: list, show, verify, export, import, remove."),
-    "serve": (
-        "serve:serve",
-        "Show the store in a browser: verdicts, runs, comparisons, histories and running measurements.",
-    ),
-}
+COMMANDS = found_commands()
 
 
-def _load(name: str, place: str) -> Any:
-    """A command, or a group of them.
-
-    Args:
-        name: its name.
-        place: ``module:attribute`` of its function, or of the app of a group; a function's ``command_class`` parses it.
-    """
+def _load(name: str, found: FoundCommand) -> Any:
+    """A command, or a group of them; a function's ``command_class`` parses it."""
     from chainmark.systems.offered import full_help
 
-    module, _, attribute = place.partition(":")
-    result = getattr(import_module(f"chainmark.cli.{module}"), attribute)
+    result = getattr(import_module(f"chainmark.cli.{found.module}"), found.attribute)
     around = typer.Typer(rich_markup_mode="markdown")
     around.callback()(lambda: None)
     if isinstance(result, typer.Typer):
@@ -138,17 +43,17 @@ class Commands(QuickGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=found.line) for name, found in COMMANDS.items()}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The whole line of every command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, found.line) for name, found in COMMANDS.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The chosen command, and the arguments after its name."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else _load(name, COMMANDS[name][0]), rest
+        return name, command if name is None else _load(name, COMMANDS[name]), rest
 
 
 app = typer.Typer(
@@ -169,7 +74,7 @@ app = typer.Typer(
 def all_commands() -> TyperGroup:
     """The whole command line with every command loaded, for documentation."""
     group = typer.main.get_group(app)
-    group.commands = {name: _load(name, place) for name, (place, _) in COMMANDS.items()}
+    group.commands = {name: _load(name, found) for name, found in COMMANDS.items()}
     return group
 
 

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Launch, Margins, Output, launches, shows_result
 
 
+@command(30)
 @shows_result
 @launches
 def bisect(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Output, shows_result
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
@@ -31,6 +32,7 @@ Lines = Annotated[
 ]
 
 
+@command(110)
 @shows_result
 def block(
     run: Run, key: Key = None, hosts: Hosts = None, lines: Lines = None, slowest: Slowest = 10, *, output: Output
@@ -39,6 +41,7 @@ def block(
     output.finish(cm.block(run, key, hosts=hosts or [], lines=lines, slowest=slowest))
 
 
+@command(120)
 @shows_result
 def transaction(
     run: Run,
@@ -56,6 +59,7 @@ def transaction(
     output.finish(cm.transaction(run, key, slowest=slowest))
 
 
+@command(130)
 @shows_result
 def request(
     run: Run,
@@ -73,6 +77,7 @@ def request(
     output.finish(cm.request(run, key, slowest=slowest))
 
 
+@command(140)
 @shows_result
 def trail(
     run: Run,

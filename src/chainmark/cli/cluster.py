@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import chainmark as cm
+from chainmark.cli.commands import group
 from chainmark.cli.common import Output, cluster_option, shows_result
 from chainmark.cli.following import progress
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Other machines: check the workers that `--on` uses.",
-    epilog="Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
+app = group(
+    240,
+    "Other machines: check the workers that `--on` uses.",
+    "Example: `chainmark cluster check --on tcp://10.0.0.1:8786`",
 )
 
 # Unlike for logs, it is required here.

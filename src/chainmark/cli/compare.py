@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import LearntMargins, Output, Why, shows_result
 from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 
 
+@command(90)
 @shows_result
 def compare(
     baseline: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import group
 from chainmark.cli.common import Connection, Output, Settings, connects, shows_result
 from chainmark.cli.following import progress
 from chainmark.systems.offered import offers
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 _SYSTEMS = [offer.system for offer in offers() if f"corpus {offer.system}" in offer.commands]
 _FIRST = next(iter(_SYSTEMS), "SYSTEM")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Corpora of requests for API load tests: sample, import, check.",
-    epilog="Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`",
+app = group(
+    220,
+    "Corpora of requests for API load tests: sample, import, check.",
+    "Example: `chainmark corpus check corpus.json --target http://127.0.0.1:8083`",
 )
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="Corpus file to write.")]
 Server = Annotated[str, typer.Option("--target", metavar="URL", help="Server to send the requests to.")]

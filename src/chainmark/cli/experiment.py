@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, Why, launches, shows_result
 
 
+@command(20)
 @shows_result
 @launches
 def experiment(

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Blocks, Column, ModelSeed, On, Output, Threads, shows_result
 from chainmark.cli.following import progress
 
 
+@command(170)
 @shows_result
 def explain(
     sources: Annotated[

@@ -9,14 +9,15 @@ import typer
 from rich.table import Table
 
 import chainmark as cm
+from chainmark.cli.commands import group
 from chainmark.cli.common import AsJson, LearntMargins, Output, shows_result
 from chainmark.cli.console import out, print_json
 from chainmark.core.errors import UsageError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
-    epilog="Example: `chainmark history list`",
+app = group(
+    250,
+    "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
+    "Example: `chainmark history list`",
 )
 System = Annotated[str, typer.Argument(help="The system of the runs.")]
 Since = Annotated[

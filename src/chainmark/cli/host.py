@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Output, shows_result
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, or a version that has one run.")]
 
 
+@command(150)
 @shows_result
 def host(
     run: Run,

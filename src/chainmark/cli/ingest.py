@@ -9,11 +9,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import On, Output, passes_options, shows_result
 from chainmark.cli.following import FollowedRows, progress
 from chainmark.core.errors import UsageError
 
 
+@command(60)
 @shows_result
 @passes_options("ingest")
 def ingest(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import (
     Connection,
     Expose,
@@ -25,6 +26,7 @@ from chainmark.cli.following import progress
 from chainmark.core.errors import UsageError
 
 
+@command(70)
 @shows_result
 @connects
 @watches_server

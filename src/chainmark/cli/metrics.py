@@ -8,6 +8,7 @@ import typer
 from rich.padding import Padding
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
 from chainmark.core import units
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 NEITHER = "neither"
 
 
+@command(200)
 def metrics(
     system: Annotated[str, typer.Argument(help="The system whose metrics to print.")], as_json: AsJson = False
 ) -> None:

@@ -8,10 +8,11 @@ import typer
 from rich.table import Column, Table
 
 import chainmark as cm
+from chainmark.cli.commands import group
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import err, out, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Node binaries: install, list.", epilog="Example: `chainmark nodes list`")
+app = group(230, "Node binaries: install, list.", "Example: `chainmark nodes list`")
 
 
 @app.command("install")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Blocks, Column, ModelSeed, On, Output, Threads, declared, shows_result
 from chainmark.cli.following import progress
 from chainmark.cli.quick import Quick
@@ -67,6 +68,7 @@ Together = Annotated[
 ]
 
 
+@command(160)
 @shows_result
 @takes_changes
 def predict(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from rich.table import Table
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import AsJson
 from chainmark.cli.console import out, print_json
 
 
+@command(210)
 def profiles(as_json: AsJson = False) -> None:
     """List the shipped profiles.
 

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Output, shows_result
 from chainmark.cli.console import say
 
 
+@command(100)
 @shows_result
 def publish(
     system: Annotated[str, typer.Argument(help="The system whose page it is.")],

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Launch, LearntMargins, Output, SideSettings, launches, shows_result
 
 
+@command(50)
 @shows_result
 @launches
 def qa(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import group
 from chainmark.cli.common import AsJson, Output, shows_result
 from chainmark.cli.console import out, print_json, say
 from chainmark.core.errors import ExitCode, UsageError
@@ -17,11 +18,7 @@ from chainmark.store.paths import data_directory
 if TYPE_CHECKING:
     from chainmark.api.listing import RunRow
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Runs: list, show, verify, export, import, remove.",
-    epilog="Example: `chainmark runs list`",
-)
+app = group(260, "Runs: list, show, verify, export, import, remove.", "Example: `chainmark runs list`")
 RunReference = Annotated[str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it.")]
 RunsReference = Annotated[
     str, typer.Argument(metavar="RUN", help="A run ID or a prefix of it, a version, an experiment, or labels.")

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Launch, Output, Profile, launches, shows_result
 
 
+@command(80)
 @shows_result
 @launches
 def saturation(

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from chainmark.cli.commands import command
 from chainmark.cli.console import say
 from chainmark.store.paths import data_directory
 
 TOKEN = "CHAINMARK_SERVE_TOKEN"  # noqa: S105 - the name of a variable
 
 
+@command(270)
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 picks a free one.")] = 8318,

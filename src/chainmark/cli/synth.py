@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import AsJson, passes_options
 from chainmark.cli.console import print_json
 from chainmark.cli.following import progress
@@ -27,6 +28,7 @@ FaultOption = Annotated[
 ]
 
 
+@command(190)
 @passes_options("synth")
 def synth(
     system: Annotated[str, typer.Argument(help="The system whose logs to generate.")],

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 import chainmark as cm
+from chainmark.cli.commands import command
 from chainmark.cli.common import Output, shows_result
 
 
+@command(180)
 @shows_result
 def verify_against(
     file: Annotated[

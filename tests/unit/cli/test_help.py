@@ -19,4 +19,4 @@ def test_the_list_of_commands_shows_the_summary_of_each_command(name: str) -> No
     """The list must be shown without loading the commands."""
     summary = dict(commands_of())[f"chainmark {name}"]
     first = " ".join(summary.partition("\n\n")[0].split())
-    assert first.partition(" Example: ")[0] == COMMANDS[name][1]
+    assert first.partition(" Example: ")[0] == COMMANDS[name].line

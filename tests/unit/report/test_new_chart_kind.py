@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "chainmark"
 # A look that no kind of the package has: a row per side, which a terminal can show as well.
 MEMBER = """
     # The middle half of all samples, a row per side.
-    BOX = "box", ChartLook("x", pooled="points", span="interval", opacity=1.0, across="names"), "replicates", True, "cdf"
+    BOX = "box", ChartLook("x", pooled="points", span="interval", opacity=1, across="names"), "replicates", True, "cdf"
 """
 POINTS = """
 
