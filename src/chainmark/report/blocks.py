@@ -106,17 +106,8 @@ def row_of(*cells: str | TableCell, emphasis: Emphasis = "plain") -> TableRow:
 
 
 @dataclass(frozen=True)
-class StackedBar:
-    """One bar of parts that add up to ``total``, as printed."""
-
-    label: str
-    parts: list[float]
-    total: str
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. ``bars`` are its rows in characters, numbered from 1.
+    """A table whose first column names its rows.
 
     ``tails`` is the name of its cells' tails, for the note where some are omitted. A terminal that omits a table
     states it. A ``dense`` table is set in small type.
@@ -128,7 +119,6 @@ class Table:
     rows: list[TableRow]
     notes: list[str] = field(default_factory=list)
     sortable: bool = False
-    bars: list[StackedBar] = field(default_factory=list)
     tails: str = "standard errors"
     dense: bool = False
     media: frozenset[Medium] = EVERYWHERE

@@ -19,7 +19,7 @@ Place = str | float | None  # a column's name, or one position for all rows
 
 Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick", "flame"]
 # On a terminal: one character at each position, the same if nothing else has positions, a stroke from x to x2 or
-# from y to y2, or nothing.
+# from y to y2 (bars of several series are parts, each with its number), or nothing.
 InCharacters = Literal["places", "places of a path", "stroke", "nothing"]
 IN_CHARACTERS: Mapping[Mark, InCharacters] = {
     "line": "places of a path",
@@ -245,7 +245,8 @@ class Chart:
         pages: on paper, the selected values, one drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
         origins: by data set and column, parts that the page's document holds, so that they are not duplicated.
-        on_terminal: whether it is also drawn in characters; ``beside`` is text next to a name or a value.
+        on_terminal: whether it is also drawn in characters, for each of the ``pages``; ``beside`` is text next to a
+            name or a value, or next to a pair of a page and a name.
         leads: notes with links, on a screen.
         address: another page of the dashboard that its title links to; a link only there.
         inset: a smaller chart within it, on a screen.

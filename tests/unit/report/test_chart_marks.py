@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import chainmark
-from chainmark.report.chart import IN_CHARACTERS, Axis, Chart, Columns, Layer, Mark
+from chainmark.report.chart import IN_CHARACTERS, Axis, Chart, Columns, Layer, LegendSeries, Mark
 from chainmark.report.chart_terminal import print_chart
 from chainmark.report.lines import Printer
 from chainmark.report.vega import vega_lite
@@ -49,6 +49,30 @@ def test_a_stroke_extends_from_its_start_to_its_end() -> None:
     inner_begin, inner_end = second.index("─"), second.rindex("─")
     assert begin < inner_begin < inner_end < end
     assert (end - begin) / (inner_end - inner_begin) == pytest.approx(3.0, rel=0.15)
+
+
+def test_bars_of_several_series_are_the_numbered_parts_of_one_bar() -> None:
+    rows = [("a", "one", 0.0, 6.0), ("a", "two", 6.0, 8.0), ("b", "one", 0.0, 4.0)]
+    data: Columns = {name: [row[index] for row in rows] for index, name in enumerate(("name", "part", "begin", "end"))}
+    bars = Layer("bar", x="begin", x2="end", y="name", colour="part")
+    series = {"part": LegendSeries(["one", "two"])}
+    axes = Axis("s", domain=(0.0, 8.0)), Axis(names=["a", "b"])
+    chart = Chart("c", "Parts", *axes, [bars], {"points": data}, series, beside={"a": "8 s", "b": "4 s"})
+    title, first, second, key = _printed(chart)[:4]
+    assert (title, key) == ("Parts", "  one   two")
+    assert re.fullmatch(r"  a  1(━+)2(━+)  8 s", first)
+    whole, half = (len(re.findall("[12━]", row)) for row in (first, second))
+    assert first.index("2") - first.index("1") == pytest.approx(0.75 * whole, abs=1)
+    assert half == pytest.approx(whole / 2, abs=1)
+
+
+def test_a_chart_with_a_selection_is_printed_for_each_of_its_pages() -> None:
+    data: Columns = {"x": [1.0, 2.0, 3.0], "name": ["a", "a", "b"], "of": ["p50", "p99", "p99"]}
+    chart = Chart("c", "T", Axis("s"), Axis(names=["a", "b"]), [Layer("points", x="x", y="name")], {"points": data},
+                  choice="of", pages=["p50", "p99"], beside={("p50", "a"): "one", ("p99", "a"): "two"})  # fmt: skip
+    printed = _printed(chart)
+    assert [line for line in printed if line.startswith("T")] == ["T: p50", "T: p99"]
+    assert [line.split()[-1] for line in printed if line.startswith("  a")] == ["one", "two"]
 
 
 def test_points_cover_the_line_that_joins_them() -> None:
