@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.cli.app import COMMANDS, module_of
+import chainmark
+from chainmark.cli.app import COMMANDS
 from chainmark.report.layouts import LAYOUTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,13 +26,15 @@ LAYERS = {
     **{"core": 0, "store": 1, "stats": 1, "network": 1, "cluster": 1, "capacity": 2, "lab": 3},
     **{"compare": 4, "report": 4, "builds": 4, "trails": 5, "systems": 6, "api": 7, "serve": 8, "cli": 9},
 }
-# Modules that are run by name instead of imported. Commands are loaded when they are selected.
+# Modules that are run by name instead of imported. Commands and the functions of the library are loaded when they are
+# used.
 ENTRANCES = {
     "chainmark.__main__",
     "chainmark.cli.__main__",
     "chainmark.cli.reference",
     "chainmark.report.typesetting",
-    *map(module_of, COMMANDS),
+    *(f"chainmark.cli.{found.module}" for found in COMMANDS.values()),
+    *(getattr(chainmark, name).__module__ for name in chainmark.__all__),
     *(f"chainmark.report.{name}" for name in LAYOUTS.values()),
 }
 

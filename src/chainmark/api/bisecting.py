@@ -59,6 +59,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable, versioned
 
+__all__ = ["bisect"]
+
 MOST_IN_ALL = 120
 _LENGTH = ExperimentLength(most=MOST_RUNS, stops_early=True)
 

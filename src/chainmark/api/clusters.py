@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from chainmark.cluster.connection import Cluster
     from chainmark.report.document import Document
 
+__all__ = ["cluster_check"]
+
 VARIABLE = "CHAINMARK_CLUSTER"
 
 

@@ -34,6 +34,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import SplittingSystem, followable
 
+__all__ = ["compare"]
+
 _Named = TypeVar("_Named", bound=StrEnum)
 
 

@@ -29,6 +29,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
 
+__all__ = ["Cancellation"]
+
 if TYPE_CHECKING:
     from chainmark.network.openmetrics import ExperimentState
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from chainmark.api.charting import charted
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import How, compared
 from chainmark.api.context import (
@@ -56,6 +57,8 @@ from chainmark.store.notes import read_notes
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
+
+__all__ = ["aa", "aa_of_history", "experiment"]
 
 MOST_RUNS = 8
 # An experiment with a smaller probability of a decision ends, once it has shown its noise.
@@ -209,7 +212,9 @@ def aa(
         with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
             lab = Lab(run_store, system, machines)
             lab_runs = lab.repeat(arm, repeat, seed, listener, keep_homes=keep_homes, attempts=MOST_ATTEMPTS)
-        return noted(document_of(aa_report(lab_runs, run_store.alike(lab_runs), tool_version())), lab_runs, run_store)
+        report = aa_report(lab_runs, run_store.alike(lab_runs), tool_version())
+        counted = [run for run in lab_runs if run.run_id in report.runs]
+        return noted(charted(document_of(report), {version: counted}, in_full=True), lab_runs, run_store)
 
 
 def _accepted(

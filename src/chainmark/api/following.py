@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from chainmark.api.charting import charted
 from chainmark.api.context import store_at
 from chainmark.api.noting import noted
 from chainmark.api.runs import RunReference, open_run
@@ -13,6 +14,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import followable, of_hosts
 from chainmark.trails.trail import FollowRequest
+
+__all__ = ["block", "host", "request", "transaction"]
 
 
 def block(
@@ -138,4 +141,4 @@ def host(
     sealed = open_run(run, run_store).sealed
     files = [None if path is None else Path(path) for path in (against, samples)]
     document = of_hosts(load_system(sealed.manifest.subject.system)).host(sealed, *files)
-    return noted(document, [sealed], run_store)
+    return noted(charted(document, {sealed.manifest.subject.version: [sealed]}), [sealed], run_store)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from chainmark.api.charting import charted
 from chainmark.api.context import store_at
 from chainmark.api.noting import noted_of
 from chainmark.compare.history import history_report
@@ -21,7 +22,10 @@ from chainmark.store.notes import Notes, read_notes, write_notes
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 
+__all__ = ["annotate", "history", "note", "notes", "pin", "unnote"]
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(T|$)")
+_MOST_SIDES = 8  # releases in one chart
 
 
 def history(reference: str, *, store: Store | Path | str | None = None) -> list[Document]:
@@ -44,7 +48,15 @@ def history(reference: str, *, store: Store | Path | str | None = None) -> list[
     """
     run_store = store_at(store).held()
     noted = read_notes(run_store.root)
-    return [document_of(_with_notes(group, run_store.series(group), noted)) for group in run_store.groups(reference)]
+    return [_document(group, run_store.series(group), noted) for group in run_store.groups(reference)]
+
+
+def _document(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> Document:
+    """The history of a workload, with the charts of the releases at which something changed."""
+    report = _with_notes(group, series, noted)
+    runs = {run.run_id: run for run in series}
+    sides = {release.label: [runs[name] for name in release.run_ids] for release in report.at_changes(_MOST_SIDES)}
+    return charted(document_of(report), sides)
 
 
 def _with_notes(group: Sequence[SealedRun], series: Sequence[SealedRun], noted: Notes) -> HistoryReport:

@@ -22,6 +22,8 @@ from chainmark.report.layouts import document_of
 from chainmark.store.notes import read_notes
 from chainmark.store.runs import SealedRun, Store
 
+__all__ = ["margins"]
+
 _SURE = 0.80
 
 

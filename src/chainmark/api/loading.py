@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import polars as pl
 from pydantic import BaseModel
 
+from chainmark.api.charting import charted
 from chainmark.api.clusters import generators_at, requested_cluster
 from chainmark.api.comparing import compared
 from chainmark.api.context import (
@@ -44,9 +45,12 @@ from chainmark.network.server_watch import BY_ADDRESS, ServerSources
 from chainmark.report.corpus_document import CheckedCorpus, StoredCorpus, corpus_document
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
+from chainmark.report.load_text import names_of
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import load_testable
+
+__all__ = ["LoadResult", "check_corpus", "corpus", "load"]
 
 # Timeout for a server that may choose its version of HTTP, outside of a load test.
 _CHOICE_TIMEOUT_S = 10.0
@@ -67,7 +71,7 @@ class LoadResult:
 
     def __init__(self, tests: Sequence[LoadTest], comparisons: Sequence[Document]) -> None:
         self._reports = [test.report for test in tests]
-        self.documents = [document_of(report) for report in self._reports]
+        self.documents = [_document(test) for test in tests]
         self.comparisons = list(comparisons)
         self.runs = [Run(run) for test in tests for run in test.runs]
         self.is_interrupted = any(test.interrupted for test in tests)
@@ -122,6 +126,13 @@ class LoadResult:
 
     def _repr_html_(self) -> str:
         return "\n".join(document._repr_html_() for document in [*self.documents, *self.comparisons])
+
+
+def _document(test: LoadTest) -> Document:
+    """The document of a test, with the charts of the metrics of its servers' runs."""
+    targets, runs = test.report.targets, {run.run_id: [run] for run in test.runs}
+    sides = {name: runs.get(target.run_id, []) for name, target in zip(names_of(targets), targets, strict=True)}
+    return charted(document_of(test.report), sides)
 
 
 def load(

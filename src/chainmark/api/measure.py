@@ -36,6 +36,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import attachable, importable
 
+__all__ = ["attach", "ingest", "run"]
+
 
 def run(
     profile: str | Path,

@@ -20,6 +20,8 @@ from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, predictable
 from chainmark.systems.offered import values_for
 
+__all__ = ["explain", "fault_kinds", "predict", "synth"]
+
 SOURCES_HINT = (
     "a source is the path of a published report, a profile (shipped or a .toml file), or a run (`chainmark runs list`)"
 )

@@ -22,6 +22,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import load_testable
 
+__all__ = ["load_plan"]
+
 
 def load_plan(
     plan: str | Path | None = None,

@@ -20,6 +20,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import PublishedFile, PublishingSystem, importable, paged, publishing
 
+__all__ = ["publish"]
+
 SUFFIXES = (".json", ".pdf", ".txt")
 VERSION_MARK = "@"
 Side = RunReference | Sequence[RunReference]

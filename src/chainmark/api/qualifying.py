@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
+from chainmark.api.charting import charted
 from chainmark.api.clusters import machines_for_nodes, requested_cluster
 from chainmark.api.comparing import explained_by
 from chainmark.api.context import (
@@ -58,6 +59,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of
+
+__all__ = ["Experiment", "qualify", "saturation"]
 
 VERSION_MARK = "@"
 STANDARD = "standard"  # the default plan
@@ -147,7 +150,9 @@ def saturation(
     measured = [lab.swept_version(version, runs) for version, runs in (sweep.runs if sweep else {}).items() if runs]
     test = _test(lab, resolved, sweep, seed=seed, adaptive=adaptive)
     report = lab.saturation(test, [*measured, *shown])
-    document = noted(document_of(report), sweep.all_runs() if sweep else [], store_at(store))
+    runs = {run.run_id: run for run in sweep.all_runs()} if sweep else {}
+    sides = {label: [runs[name] for name in names if name in runs] for label, names in report.sides().items()}
+    document = noted(charted(document_of(report), sides), runs.values(), store_at(store))
     return Experiment(sweep.experiment_id if sweep else "", document, bool(sweep and sweep.interrupted))
 
 

@@ -29,6 +29,8 @@ from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import PublishingSystem, importable
 
+__all__ = ["Signature", "release"]
+
 _PAGE_HINT = 'for example `author = "Ada Lovelace"`, `statement = """…"""` and `date = 2026-02-16`'
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 Groups = Sequence[Sequence[SealedRun]]

@@ -28,6 +28,19 @@ from chainmark.systems.capabilities import HostSystem
 if TYPE_CHECKING:
     from chainmark.report.document import Document
 
+__all__ = [
+    "Run",
+    "export_figures",
+    "figures",
+    "import_run",
+    "import_samples",
+    "open_run",
+    "open_runs",
+    "remove_run",
+    "remove_unfinished",
+    "runs",
+]
+
 _LISTED = 3
 
 
@@ -153,13 +166,15 @@ class Run:
 
     def document(self) -> Document:
         """The run as a document: its gates, its counts, every metric."""
-        from chainmark.api.noting import noted_of  # noqa: PLC0415 - making a run needs no document
+        from chainmark.api.charting import charted  # noqa: PLC0415 - making a run needs no document
+        from chainmark.api.noting import noted_of  # noqa: PLC0415
         from chainmark.report.layouts import document_of  # noqa: PLC0415
         from chainmark.report.run_document import RunRecord  # noqa: PLC0415
 
         notes = read_notes(self.path.parents[1]).of(noted_of(self.manifest))
         metrics = self.sealed.summaries()
-        return document_of(RunRecord(manifest=self.manifest, metrics=metrics, catalogue=self.catalogue, notes=notes))
+        record = RunRecord(manifest=self.manifest, metrics=metrics, catalogue=self.catalogue, notes=notes)
+        return charted(document_of(record), {self.manifest.subject.version: [self.sealed]}, in_full=True)
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.manifest.status.value})"

@@ -13,6 +13,8 @@ from chainmark.lab.protocols import LaunchableSystem
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import launchable
 
+__all__ = ["catalogue", "install", "installed", "profiles"]
+
 
 def catalogue(system: str) -> Catalogue:
     """Every metric of a system: its definition, judgement and source.

@@ -31,6 +31,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import GrowingLogSystem, growing
 
+__all__ = ["follow"]
+
 _POLL_S = 1.0
 # Memory limit for the lines about the last blocks.
 _WINDOW_BYTES = 4 << 20

@@ -14,6 +14,8 @@ from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import verifiable
 
+__all__ = ["verify_against"]
+
 
 def verify_against(file: Path | str, run: RunReference, *, store: Store | Path | str | None = None) -> Document:
     """Compare another analysis with the run's figures by the same rules, figure by figure.

@@ -11,70 +11,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from chainmark.cli.commands import FoundCommand, found_commands
 from chainmark.cli.failures import report_failure
 from chainmark.cli.interrupts import handle_interrupts
 from chainmark.cli.quick import Quick, QuickGroup
 
-# Every command with the first sentence of its help. Only the module of the chosen one is loaded.
-COMMANDS = {
-    "run": "Run a profile on a real network of one version and store the measurements.",
-    "experiment": "Run two versions alternately (A B B A A B …) until the verdict is decided.",
-    "bisect": "Find the first commit or release that changes the verdict, with an error rate of at most 5 %.",
-    "aa": "Run one version repeatedly to measure the noise of its metrics and the false-alarm rate of the verdict.",
-    "qa": "Qualify a release: run every scenario of a plan with both versions, judge them, and write the QA report.",
-    "ingest": "Import cluster logs, metrics of a Prometheus server, or published reports as sealed runs.",
-    "load": "Find the highest load that each endpoint of an API sustains within its SLA.",
-    "saturation": "Raise the load step by step to find the saturation point of a version.",
-    "compare": "Compare candidates with a baseline. The verdict is pass, fail, inconclusive or invalid.",
-    "publish": "Write the load-test page of a system: every release, machine and scenario, "
-    "measured or published earlier.",
-    "block": "Show the timeline of one block: when each host processed it, with the log lines.",
-    "transaction": "Show the timeline of one transaction (due, sent, answered, in a block), or list the slowest ones.",
-    "request": "Show the timeline of a slow request of a load test (due, sent, first byte, finished), or list them.",
-    "trail": "Show the timeline of any object that the run's catalogue can trace, "
-    "as `chainmark block` does for blocks.",
-    "host": "Analyse the log of one node: block delays, peers, and resource use.",
-    "predict": "Predict metrics of a network, and the effect of changes, "
-    "with a model fitted to a report, run or profile.",
-    "explain": "Check whether the model, fitted to the measured stages, "
-    "reproduces the end-to-end figures of one or many reports.",
-    "verify-against": "Compare the figures of a run with those of another analysis of the same logs.",
-    "synth": "Generate the logs of a simulated cluster, with the ground truth, as the folder of a benchmark run.",
-    "metrics": "Print every metric of a system: definition, judging rule and source.",
-    "profiles": "List the shipped profiles.",
-    "corpus": "Corpora of requests for API load tests: sample, import, check.",
-    "nodes": "Node binaries: install, list.",
-    "cluster": "Other machines: check the workers that `--on` uses.",
-    "history": "History: show a workload over its releases, add notes, pin an anchor release, choose margins.",
-    "runs": "Runs: list, show, verify, export, import, remove.",
-    "serve": "Show the store in a browser: verdicts, runs, comparisons, histories and running measurements.",
-}
-# Those that are not in a module of their own name.
-_MODULES = dict.fromkeys(["transaction", "request", "trail"], "block")
+COMMANDS = found_commands()
 
 
-def module_of(name: str) -> str:
-    """The module of a command."""
-    return f"chainmark.cli.{_MODULES.get(name, name.replace('-', '_'))}"
-
-
-def _load(name: str) -> Any:
-    """A command, or a group of them: the function of its name, which its ``command_class`` parses, or the ``app``."""
+def _load(name: str, found: FoundCommand) -> Any:
+    """A command, which its ``command_class`` parses, or a group of them."""
     from chainmark.systems.offered import full_help
 
-    module = import_module(module_of(name))
+    result = getattr(import_module(f"chainmark.cli.{found.module}"), found.attribute)
     around = typer.Typer(rich_markup_mode=None)
     around.callback()(lambda: None)
-    if group := getattr(module, "app", None):
-        for command in group.registered_commands:
+    if isinstance(result, typer.Typer):
+        for command in result.registered_commands:
             function: Any = command.callback
             command.cls, command.name = Quick, command.name or function.__name__
             command.help = full_help(f"{name} {command.name}", function.__doc__)
-        around.add_typer(group, name=name, cls=QuickGroup)
+        around.add_typer(result, name=name, cls=QuickGroup)
     else:
-        function = getattr(module, name.replace("-", "_"))
-        kind = getattr(function, "command_class", Quick)
-        around.command(name, cls=kind, help=full_help(name, function.__doc__))(function)
+        kind = getattr(result, "command_class", Quick)
+        around.command(name, cls=kind, help=full_help(name, result.__doc__))(result)
     return typer.main.get_group(around).commands[name]
 
 
@@ -83,12 +43,12 @@ class Commands(QuickGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=found.line) for name, found in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The chosen command, and the arguments after its name."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else _load(name), rest
+        return name, command if name is None else _load(name, COMMANDS[name]), rest
 
 
 app = typer.Typer(
@@ -107,7 +67,7 @@ app = typer.Typer(
 def all_commands() -> TyperGroup:
     """The whole command line with every command loaded, for documentation."""
     group = typer.main.get_group(app)
-    group.commands = {name: _load(name) for name in COMMANDS}
+    group.commands = {name: _load(name, found) for name, found in COMMANDS.items()}
     return group
 
 

@@ -15,6 +15,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Metric
 from chainmark.systems.base import load_system, system_names
 
+STUB = Path(chainmark.__file__).with_suffix(".pyi")
 _SECTIONS = ("Args:", "Raises:", "Returns:", "Attributes:", "Example:")
 
 
@@ -145,11 +146,20 @@ def pages() -> dict[str, str]:
     }
 
 
+def library_stub() -> str:
+    """The names of the library for type checkers, which do not execute the package."""
+    homes = sorted((getattr(chainmark, name).__module__, name) for name in chainmark.__all__)
+    lines = [f"from {home} import {name} as {name}" for home, name in homes]
+    listed = ["__all__ = [", *(f'    "{name}",' for name in chainmark.__all__), "]"]
+    return "\n".join(["# Written by `make docs`.", *lines, "", *listed]) + "\n"
+
+
 def main(folder: Path) -> None:
-    """Write all pages."""
+    """Write all pages, and the stub of the library."""
     for name, text in pages().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
+    STUB.write_text(library_stub(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def bisect_report(searched: Searched, tool: str) -> BisectReport:
         "skipped": dict(sorted(record.skipped.items())),
         "stat": searched.stat,
         "ends": _figures_alone(searched.ends),
-        "step_across": searched.step_across and _figures_alone(searched.step_across),
+        "step_across": searched.step_across and _with_charts_of(searched, searched.step_across),
         "caveats": searched.ends.caveats,
     }
     if known is None:
@@ -101,6 +101,15 @@ def _figures_alone(comparison: Comparison) -> Comparison:
     """The comparison without charts: the runs are kept and can be compared separately."""
     left_out: dict[str, object] = {"charts": [], "breakdowns": [], "distributions": [], "effect_sizes": []}
     return comparison.model_copy(update={**left_out, "followed": None, "splits": None})
+
+
+def _with_charts_of(searched: Searched, comparison: Comparison) -> Comparison:
+    """The comparison with the charts of the tracked metric alone."""
+    tracked = searched.known.followed.metric if searched.known else None
+    charts = [
+        chart for chart in comparison.charts if chart.kind.in_summaries and tracked and chart.metric_id == tracked.id
+    ]
+    return _figures_alone(comparison).model_copy(update={"charts": charts})
 
 
 @dataclass(frozen=True)

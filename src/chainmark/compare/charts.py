@@ -13,7 +13,7 @@ from chainmark.compare.bands import Resampler, band
 from chainmark.compare.samples import ChartSide, RunSamples
 from chainmark.core import units
 from chainmark.core.chart_kind import ChartKind
-from chainmark.core.comparison import ChartData, ChartLine
+from chainmark.core.comparison import ChartData, ChartLine, Comparison
 from chainmark.core.metric import Kind, Metric, Population
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.description import DIGITS, POOLED_POINTS, RUN_POINTS, SHIFT_FRACTIONS, curve_fractions
@@ -156,6 +156,8 @@ def _shift_by_bootstrap(
 def _shift_chart(charted: _Charted) -> ChartData | None:
     """The change of every quantile from p1 to p99 that each run can estimate; None if there is none."""
     sides, metric, population = charted.sides, charted.metric, charted.population
+    if len(sides) != 2:
+        return None
     samples = [side.samples(metric, population) for side in sides]
     runs = [[run.knots for run in side.present] for side in samples]
     if not all(runs):
@@ -279,7 +281,7 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
     """All charts of a metric, each with those that accompany it.
 
     Args:
-        sides: baseline and candidate.
+        sides: baseline and candidate, or one side or more without a baseline.
         metric: the metric with its kinds of charts.
         population: of the metric.
         seed: of the bands.
@@ -287,3 +289,19 @@ def charts_of(sides: Sequence[ChartSide], metric: Metric, population: Population
     charted = _Charted(sides, metric, population, seed)
     charts = [_CHARTS[kind](charted) for kind in metric.drawn]
     return [chart for chart in charts if chart is not None]
+
+
+def in_summary(chart: ChartData) -> ChartData | None:
+    """A chart as a summary of several sides shows it: without single runs; None if it is not for summaries.
+
+    A chart without pooled lines keeps its lines of single runs.
+    """
+    if not chart.kind.in_summaries:
+        return None
+    return chart.model_copy(update={"lines": [line for line in chart.lines if line.run_id is None] or chart.lines})
+
+
+def deciding(comparison: Comparison) -> list[ChartData]:
+    """The charts of a comparison's gating metrics for summaries."""
+    gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
+    return [chart for chart in comparison.charts if chart.kind.in_summaries and chart.metric_id in gating]

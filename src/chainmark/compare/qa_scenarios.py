@@ -8,6 +8,7 @@ from typing import Protocol
 
 from chainmark.compare.assemble import compare
 from chainmark.compare.attribution import located
+from chainmark.compare.charts import deciding
 from chainmark.compare.decide import of_measured
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.gates import condition_differences, incomparable
@@ -325,11 +326,9 @@ def _swept(plan: ScenarioPlan, sweep: Attachment) -> _Judged:
 
 def _reduced(comparison: Comparison) -> Comparison:
     """Without the content of the comparison's own report: `chainmark compare` makes that from the same runs."""
-    gating = {metric.id for metric in comparison.catalogue.metrics if metric.gating}
-    charts = [chart for chart in comparison.charts if chart.kind.in_summaries and chart.metric_id in gating]
     places = located(comparison.judgements, comparison.breakdowns, comparison.catalogue)
     breakdowns = [item for item in comparison.breakdowns if item.metric_id in places]
-    return comparison.model_copy(update={"charts": charts, "followed": None, "breakdowns": breakdowns})
+    return comparison.model_copy(update={"charts": deciding(comparison), "followed": None, "breakdowns": breakdowns})
 
 
 def _run_line(run: RunData, repeats: Mapping[str, str]) -> RunLine:

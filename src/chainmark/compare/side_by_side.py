@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainmark.compare.assemble import Follow, compare
+from chainmark.compare.charts import in_summary
 from chainmark.compare.decide import Past
 from chainmark.compare.facts import facts_beside
 from chainmark.compare.headline import most_telling, predicate
@@ -132,16 +133,15 @@ def _sentence(labels: Sequence[str], comparisons: Sequence[Comparison]) -> str:
 def _charts(labels: Sequence[str], comparisons: Sequence[Comparison]) -> list[ChartData]:
     """The charts of every metric with all versions: the pooled lines of the comparisons, the baseline's once.
 
-    A kind without pooled lines has its lines of single runs. A line that belongs to both sides, such as a change, is in
-    the comparison of these two versions.
+    A line that belongs to both sides, such as a change, is in the comparison of these two versions.
     """
     charts: dict[str, ChartData] = {}
     for label, comparison in zip(labels[1:], comparisons, strict=True):
         for chart in comparison.charts:
-            lines = [line for line in chart.lines if line.side] if chart.kind.in_summaries else []
+            summary = in_summary(chart)
+            lines = [line for line in summary.lines if line.side] if summary else []
             if not lines:
                 continue
-            lines = [line for line in lines if line.run_id is None] or lines
             combined = charts.setdefault(chart.id, chart.model_copy(update={"lines": []}))
             sides = {"baseline": labels[0], "candidate": label}
             new = [line.model_copy(update={"side": sides[line.side], "label": sides[line.side]}) for line in lines]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chainmark.compare.charts import deciding
 from chainmark.compare.gates import same_workload
 from chainmark.compare.headline import most_telling, predicate
 from chainmark.compare.inputs import RunData
@@ -136,7 +137,7 @@ def joined(pairs: Sequence[Pair], comparisons: Sequence[Comparison], alone: Sequ
         verdict=worst(comparison.verdict for comparison in comparisons),
         sentence=_sentence(labels, comparisons),
         labels=labels,
-        comparisons=[comparison.model_copy(update={"charts": []}) for comparison in comparisons],
+        comparisons=[comparison.model_copy(update={"charts": deciding(comparison)}) for comparison in comparisons],
         unmatched=list(alone),
         caveats=Caveats.joined([comparison.caveats for comparison in comparisons]),
     )

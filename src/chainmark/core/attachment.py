@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,10 @@ class Attachment(BaseModel):
             InternalError: there is none; the system's own class overrides this.
         """
         raise InternalError(f"a {type(self).__name__} has no finding for a candidate")
+
+    def sides(self) -> Mapping[str, Sequence[str]]:
+        """The ids of the runs whose metrics are shown as charts, by the labels of their sides; empty: none."""
+        return {}
 
     def document(self) -> Any:
         """The result as a document of its own (`chainmark.report.document.Document`).

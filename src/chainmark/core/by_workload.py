@@ -14,7 +14,7 @@ class ByWorkload(JudgedResult):
 
     Attributes:
         verdict: the worst of the comparisons', in the order fail, invalid, inconclusive, pass.
-        labels: unique names of the workloads; comparisons: one each, complete, without charts.
+        labels: unique names of the workloads; comparisons: one each, complete, with the charts of gating metrics.
         unmatched: workloads of only one of the versions, a sentence each.
     """
 

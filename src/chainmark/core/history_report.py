@@ -104,3 +104,15 @@ class HistoryReport(Result):
     series: list[HistorySeries]
     false_discoveries: float
     caveats: CaveatsField = Caveats()
+
+    def at_changes(self, most: int) -> list[MeasuredRelease]:
+        """The measured releases with which a gating metric changed, after the first and up to the last one.
+
+        Args:
+            most: if there are more, those before the newest are omitted.
+        """
+        measured = [index for index, release in enumerate(self.releases) if not release.is_printed]
+        changed = {change.release for series in self.series if series.gating for change in series.changes}
+        inner = [index for index in measured[1:-1] if index in changed]
+        room = max(0, most - 2)
+        return [self.releases[index] for index in [*measured[:1], *inner[len(inner) - room :], *measured[1:][-1:]]]

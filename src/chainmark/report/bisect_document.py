@@ -24,6 +24,7 @@ from chainmark.report.blocks import (
     words,
 )
 from chainmark.report.chart import BAD, GOOD, QUIET, Axis, Chart, Layer, Limit, Tooltip, columns_of
+from chainmark.report.charts import summary_charts
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.metric_tables import plain_gating_table
@@ -262,6 +263,7 @@ def _across(report: BisectReport) -> list[Block]:
         return []
     return [
         _judged(step_across, "across-metrics"),
+        *summary_charts(step_across, ("step_across",)),
         Remarks("across-step", "Verdict of this comparison", [step_across.sentence, *step_across.reasons]),
     ]
 

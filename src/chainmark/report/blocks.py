@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, overload
 
 from chainmark.core import units
 from chainmark.report.bars import IntervalBar
@@ -105,17 +106,8 @@ def row_of(*cells: str | TableCell, emphasis: Emphasis = "plain") -> TableRow:
 
 
 @dataclass(frozen=True)
-class StackedBar:
-    """One bar of parts that add up to ``total``, as printed."""
-
-    label: str
-    parts: list[float]
-    total: str
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. ``bars`` are its rows in characters, numbered from 1.
+    """A table whose first column names its rows.
 
     ``tails`` is the name of its cells' tails, for the note where some are omitted. A terminal that omits a table
     states it. A ``dense`` table is set in small type.
@@ -127,7 +119,6 @@ class Table:
     rows: list[TableRow]
     notes: list[str] = field(default_factory=list)
     sortable: bool = False
-    bars: list[StackedBar] = field(default_factory=list)
     tails: str = "standard errors"
     dense: bool = False
     media: frozenset[Medium] = EVERYWHERE
@@ -216,6 +207,31 @@ class Details:
 
 
 Block = Table | Chart | Listing | Definitions | Remarks | Details
+
+
+class LaterBlocks(Sequence[Block]):
+    """Blocks that are made when a medium shows them: charts take longer than all of a terminal's document.
+
+    Args:
+        make: makes them.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[Block]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Sequence[Block]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | Sequence[Block]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 @dataclass(frozen=True)

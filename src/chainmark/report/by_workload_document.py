@@ -11,6 +11,7 @@ from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.question import Question
 from chainmark.report import validity
 from chainmark.report.blocks import IN_FULL, ON_PAGES, Block, Column, Remarks, Section, Table, TableCell, row_of, words
+from chainmark.report.charts import summary_charts
 from chainmark.report.comparison_document import beside_anchor
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
@@ -37,7 +38,7 @@ def by_workload_document(result: ByWorkload) -> Document:
         sections=[
             *([Section("verdicts", "Verdicts", first)] if first else []),
             *(
-                Section(f"workload-{index}", label, workload_blocks(index, label, part))
+                Section(f"workload-{index}", label, workload_blocks(index, label, part, ("comparisons", index)))
                 for index, (label, part) in enumerate(parts)
             ),
         ],
@@ -68,13 +69,16 @@ def verdict_cells(comparison: Comparison) -> list[TableCell]:
     return [verdict_cell(comparison.verdict), *counts]
 
 
-def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: bool = True) -> list[Block]:
-    """The decision under one workload, and the reasons; in full also the moved metrics and all tables.
+def workload_blocks(
+    place: int, label: str, comparison: Comparison, path: Sequence[str | int], *, in_full: bool = True
+) -> list[Block]:
+    """The decision under one workload, and the reasons; in full also the moved metrics, all tables and the charts.
 
     Args:
         place: index of the workload, for the ids of the blocks.
         label: its name.
         comparison: the comparison under it.
+        path: where that is in the document's result.
         in_full: whether the metrics that do not decide are shown.
     """
     rows = [replace(row, anchor=f"workload-{place}-{row.anchor}") for row in RowMaker(comparison).rows()]
@@ -98,7 +102,8 @@ def workload_blocks(place: int, label: str, comparison: Comparison, *, in_full: 
         blocks.append(Remarks("moved", "Diagnostics that moved (q = 0.05)", moved))
     if concerns := validity.concerns(comparison, warnings=True):
         blocks.append(Remarks("concerns", "Caveats", concerns))
-    blocks += _tables(comparison, rows) if in_full else []
+    if in_full:
+        blocks += [*_tables(comparison, rows), *summary_charts(comparison, path)]
     return [replace(block, id=f"workload-{place}-{block.id}") for block in blocks]
 
 

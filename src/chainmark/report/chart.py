@@ -19,7 +19,7 @@ Place = str | float | None  # a column's name, or one position for all rows
 
 Mark = Literal["line", "band", "points", "interval", "bar", "box", "text", "tick", "flame"]
 # On a terminal: one character at each position, the same if nothing else has positions, a stroke from x to x2 or
-# from y to y2, or nothing.
+# from y to y2 (bars of several series are parts, each with its number), or nothing.
 InCharacters = Literal["places", "places of a path", "stroke", "nothing"]
 IN_CHARACTERS: Mapping[Mark, InCharacters] = {
     "line": "places of a path",
@@ -158,6 +158,7 @@ class Layer:
         hollow: points that are not filled.
         nudge, align: offset of a text from its position, in pixels.
         leads_to: a column of anchors that a click on a mark opens.
+        key: a column that identifies the mark: a served page marks what has the same key.
         tips: the tooltip; ``nearest``: of the nearest point, because lines are hard to hit.
     """
 
@@ -184,6 +185,7 @@ class Layer:
     nudge: tuple[int, int] = (0, 0)
     align: Literal["left", "center", "right"] = "center"
     leads_to: str = ""
+    key: str = ""
     tips: Sequence[Tooltip] = ()
     nearest: bool = False
 
@@ -235,6 +237,7 @@ class Chart:
         caption: above the plot, in it.
         wide, half: on a screen, it takes the whole width or is next to another half one.
         height: of the plot on a screen, in pixels; of a ``row`` if the y axis has names.
+        width: of a small plot in a page, likewise; 0: as wide as its place.
         paper: width and height of the plot on paper; if the y axis has names, they determine the height.
         zoom: a reader can zoom and move.
         unit_s: duration of one unit of the x axis, for a chart that can be replayed; 0: for all others.
@@ -242,8 +245,10 @@ class Chart:
         pages: on paper, the selected values, one drawing each; ``page_rows``: names in one drawing.
         thinning: by data set.
         origins: by data set and column, parts that the page's document holds, so that they are not duplicated.
-        on_terminal: whether it is also drawn in characters; ``beside`` is text next to a name or a value.
+        on_terminal: whether it is also drawn in characters, for each of the ``pages``; ``beside`` is text next to a
+            name or a value, or next to a pair of a page and a name.
         leads: notes with links, on a screen.
+        address: another page of the dashboard that its title links to; a link only there.
         inset: a smaller chart within it, on a screen.
         search_text: words by which a filter finds it.
     """
@@ -262,6 +267,7 @@ class Chart:
     half: bool = False
     palette: str = "lines"
     height: int = 320
+    width: int = 0
     row: int = 30
     paper: tuple[int, int] = (560, 165)
     zoom: bool = False
@@ -274,6 +280,7 @@ class Chart:
     on_terminal: bool = False
     beside: Mapping[Any, str] = field(default_factory=dict)
     leads: Sequence[Phrases] = ()
+    address: str = ""
     inset: Chart | None = None
     search_text: str = ""
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from chainmark.core import units
-from chainmark.report.chart import IN_CHARACTERS, PALETTES, Axis, Chart, Layer
+from chainmark.report.chart import IN_CHARACTERS, PALETTES, Axis, Chart, Layer, paper_charts
 from chainmark.report.lines import Printer, shorten, wrapped
 
 MARKS = "●■▲◆✚▼▶◀"  # the same shapes as on a screen
@@ -21,22 +21,36 @@ _MOST_ROWS = 24  # of marks if an axis has figures: with more, they are a cloud
 _PLOT_ROWS = 12
 _WIDEST = 76
 _NARROWEST = 10
-_WIDEST_NAME = 0.42  # fraction of the terminal
+_WIDEST_NAME, _WIDEST_NAME_OF_PARTS = 0.42, 0.22  # fractions of the terminal
 _INDENT, _GAP = "  ", "  "
 _QUIET = "bright_black"
 
 Along = Literal["x", "y"]
 
 
+class _Part(NamedTuple):
+    """A character of a part of a bar, and the part's kind."""
+
+    letter: str
+    kind: int
+
+
+_Cell = int | str | _Part  # the kind of a mark, a character, or a part
+
+
 @dataclass(frozen=True)
 class Strip:
-    """One row. ``marks`` pair a kind with its position on the axis, from 0 to 1, as are ``limits`` and ``ends``."""
+    """One row. ``marks`` pair a kind with its position on the axis, from 0 to 1, as are ``limits`` and ``ends``.
+
+    ``parts`` are the kinds of the parts of a bar, each with its two ends.
+    """
 
     label: str
     marks: list[tuple[int, float]]
     value: str = ""
     limits: Sequence[float] = ()
     ends: Sequence[float] = ()
+    parts: Sequence[tuple[int, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -50,18 +64,24 @@ class _Marks:
 
 def print_chart(chart: Chart, out: Printer) -> None:
     """Rows of marks, or a plot; where two marks meet, the later kind is shown: it is drawn last on a screen as well."""
-    marks = _marks(chart)
-    rows_along = _rows_along(chart, marks)
-    lines = _plot(chart, marks, out.width) if rows_along is None else _rows(chart, strips_of(chart), out.width)
-    if not lines:
-        return
-    out.line(Text(shorten(chart.title, out.width), style="bold"))
-    for line in lines:
-        out.line(line)
-    for text in (_key(chart, rows_along), chart.note):
+    pages = paper_charts(chart) if chart.choice else [chart]
+    for page in pages:
+        if not (lines := _lines(page, out.width)):
+            return
+        if page is not pages[0]:
+            out.blank()
+        out.line(Text(shorten(": ".join(filter(None, [page.title, page.caption])), out.width), style="bold"))
+        for line in lines:
+            out.line(line)
+    for text in (_key(chart, _rows_along(chart, _marks(chart))), chart.note):
         for row in wrapped(text, out.width - len(_INDENT)) if text else []:
             out.line(Text(_INDENT + row, style=_QUIET))
     out.blank()
+
+
+def _lines(chart: Chart, room: int) -> list[Text]:
+    marks = _marks(chart)
+    return _plot(chart, marks, room) if _rows_along(chart, marks) is None else _rows(chart, strips_of(chart), room)
 
 
 def strips_of(chart: Chart) -> list[Strip]:
@@ -81,20 +101,44 @@ def strips_of(chart: Chart) -> list[Strip]:
             if name in results and value is not None:
                 results[name].append((mark.kind, place(value)))
     limits = [place(limit.value) for limit in chart.limits if limit.along == across and limit.name]
-    ends = _ends(chart, across)
+    ends, parts = _ends(chart, across), _parts(chart)
     return [
         Strip(
-            _words(name), results[name], chart.beside.get(name, ""), limits, [place(end) for end in ends.get(name, ())]
+            _words(name),
+            results[name],
+            chart.beside.get((chart.caption, name), chart.beside.get(name, "")),
+            limits,
+            [place(end) for end in ends.get(name, ())],
+            [(kind, place(begin), place(end)) for kind, begin, end in parts.get(name, ())],
         )
         for name in names
         if results[name] or along == "y"
     ]
 
 
+def _stack(chart: Chart) -> Layer | None:
+    """The bars of several series in rows, which are the parts of one bar per row."""
+    bars = (layer for layer in chart.layers if layer.mark == "bar" and layer.colour in chart.series)
+    return next((layer for layer in bars if chart.y.names and layer.x2 is not None), None)
+
+
+def _parts(chart: Chart) -> dict[Any, list[tuple[int, float, float]]]:
+    """The parts of each row's bar: the kind, where it begins and where it ends."""
+    results: dict[Any, list[tuple[int, float, float]]] = {}
+    if layer := _stack(chart):
+        kinds = {label: kind for kind, label in enumerate(chart.series[layer.colour].labels)}
+        columns = (chart.column(str(name), layer.data) for name in (layer.y, layer.colour, layer.x, layer.x2))
+        for name, label, begin, end in zip(*columns, strict=True):
+            results.setdefault(name, []).append((kinds[label], begin, end))
+    return results
+
+
 def _ends(chart: Chart, across: Along) -> dict[Any, list[float]]:
     """The ends of the strokes, by row."""
     results: dict[Any, list[float]] = {}
     for layer in chart.layers:
+        if layer is _stack(chart):
+            continue
         begin, end, head = (layer.x, layer.x2, layer.y) if across == "x" else (layer.y, layer.y2, layer.x)
         is_stroke = IN_CHARACTERS[layer.mark] == "stroke"
         if is_stroke and isinstance(begin, str) and isinstance(end, str) and isinstance(head, str):
@@ -182,7 +226,8 @@ def _placing(axis: Axis, values: Sequence[float]) -> Callable[[float], float]:
 def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     if not strips:
         return []
-    across = min(max(cell_len(strip.label) for strip in strips), int(room * _WIDEST_NAME))
+    widest = _WIDEST_NAME_OF_PARTS if _stack(chart) else _WIDEST_NAME
+    across = min(max(cell_len(strip.label) for strip in strips), int(room * widest))
     values = units.align_on_point([strip.value for strip in strips])
     spare = room - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, values))
     is_inline = spare >= _NARROWEST  # otherwise the values are below
@@ -191,7 +236,7 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     for strip, value in zip(strips, values, strict=True):
         label = shorten(strip.label, across)
         line = Text(f"{_INDENT}{label}{' ' * (across - cell_len(label))}{_GAP}")
-        cells: list[int | str] = [" "] * width
+        cells: list[_Cell] = [" "] * width
         at = sorted((kind, round(position * (width - 1))) for kind, position in strip.marks)
         reached = [*(cell for _, cell in at), *(round(position * (width - 1)) for position in strip.ends)]
         if reached:
@@ -201,6 +246,9 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
             cells[round(position * (width - 1))] = LIMIT
         for kind, cell in at:
             cells[cell] = kind
+        for kind, left, right in strip.parts:
+            begin, end = round(left * width), round(right * width)
+            cells[begin:end] = [_Part(letter, kind) for letter in str(kind + 1)[: end - begin].ljust(end - begin, "━")]
         _append(line, cells, chart)
         if is_inline:
             line.append(f"{_GAP}{value}")
@@ -211,12 +259,15 @@ def _rows(chart: Chart, strips: Sequence[Strip], room: int) -> list[Text]:
     return lines
 
 
-def _append(line: Text, cells: Iterable[int | str], chart: Chart) -> None:
-    colours = PALETTES[chart.palette].dark
+def _append(line: Text, cells: Iterable[_Cell], chart: Chart) -> None:
+    colours, stack = PALETTES[chart.palette].dark, _stack(chart)
+    inks = (chart.series[stack.colour].colours if stack else ()) or colours
     for cell, run in groupby(cells):
         count = len(list(run))
         if isinstance(cell, str):
             line.append(cell * count, style=_QUIET)
+        elif isinstance(cell, _Part):
+            line.append(cell.letter * count, style=inks[cell.kind % len(inks)])
         else:
             line.append(MARKS[cell % len(MARKS)] * count, style=colours[cell % len(colours)])
 
@@ -230,7 +281,7 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
     axis_labels = [units.tidy(value, 3) for value in (ends["y"][1], ends["y"][0])]
     margin = max(map(len, axis_labels))
     width = max(10, min(_WIDEST, room - len(_INDENT) - margin - 2))
-    grid: list[list[int | str]] = [[" "] * width for _ in range(_PLOT_ROWS)]
+    grid: list[list[_Cell]] = [[" "] * width for _ in range(_PLOT_ROWS)]
     x_place, y_place = _placing(chart.x, xs), _placing(chart.y, ys)
     for mark in marks:
         for x, y in zip(mark.x, mark.y, strict=True):
@@ -255,6 +306,8 @@ def _plot(chart: Chart, marks: Sequence[_Marks], room: int) -> list[Text]:
 
 def _key(chart: Chart, along: Along | None) -> str:
     """The legend of the marks."""
+    if stack := _stack(chart):
+        return "   ".join(chart.series[stack.colour].labels)
     labels = _labels(chart)
     messages = [f"{MARKS[kind % len(MARKS)]} {label}" for kind, label in enumerate(labels)]
     across = "x" if along == "y" else "y"

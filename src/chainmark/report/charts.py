@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from chainmark.core import units
+from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import ChartData, ChartLine, Comparison, Scale
+from chainmark.report.blocks import TERMINAL, Section
 from chainmark.report.chart import (
     GOOD,
     QUIET,
@@ -57,12 +59,46 @@ class ChartContext:
     margin: float = 0.0
 
 
-def comparison_charts(comparison: Comparison) -> list[Chart]:
-    """All charts of a comparison, in its order."""
+def comparison_charts(comparison: Comparison, path: Sequence[str | int] = ()) -> list[Chart]:
+    """All charts of a comparison, in its order.
+
+    Args:
+        comparison: with its charts.
+        path: where it is in the page's document.
+    """
     return [
-        sample_chart(chart, chart_context(chart, comparison), ("charts", index))
+        sample_chart(chart, chart_context(chart, comparison), (*path, "charts", index))
         for index, chart in enumerate(comparison.charts)
     ]
+
+
+def summary_charts(comparison: Comparison, path: Sequence[str | int]) -> list[Chart]:
+    """The charts of a comparison that is a part of a document, without those whose samples are all equal."""
+    drawn = zip(comparison_charts(comparison, path), comparison.charts, strict=True)
+    return [replace(chart, half=True) for chart, data in drawn if only_value(data) is None]
+
+
+def metric_blocks(charts: Sequence[ChartData], labels: Sequence[str], catalogue: Catalogue) -> list[Chart]:
+    """The charts of metrics as a part of any document, without those whose samples are all equal.
+
+    Args:
+        charts: without comparisons.
+        labels: of their sides, in the order of the legend.
+        catalogue: of the metrics.
+    """
+    units_of = {metric.id: metric.unit for metric in catalogue.metrics}
+    sides = {label: label for label in labels}
+    palette = "sides" if len(labels) == 2 else "lines"
+    return [
+        replace(sample_chart(chart, ChartContext(units_of[chart.metric_id], sides)), half=True, palette=palette)
+        for chart in charts
+        if only_value(chart) is None
+    ]
+
+
+def in_characters(charts: Sequence[Chart]) -> list[Section]:
+    """The charts that a terminal can show, for a document whose section of charts is not for terminals."""
+    return [Section("charts-in-characters", "Charts", [chart for chart in charts if chart.on_terminal], media=TERMINAL)]
 
 
 def chart_context(chart: ChartData, comparison: Comparison) -> ChartContext:
@@ -86,21 +122,16 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         path: where the data are in the page's document, if they are.
     """
     samples = _Samples(data, context)
-    layers, x, y, limits = {
-        "shares": samples.shares,
-        "changes": samples.changes,
-        "lines": samples.runs,
-        "dots": samples.dots,
-    }[data.kind.look]()
+    axes = {samples.look.values: samples.value_axis(), samples.other: samples.other_axis()}
     chart = Chart(
         id=data.id,
         title=data.title,
-        x=x,
-        y=y,
-        layers=layers,
+        x=axes["x"],
+        y=axes["y"],
+        layers=samples.layers(),
         data={name: samples.columns(name) for name in ("pooled", "single") if samples.lines[name]},
         series={"side": LegendSeries(samples.labels(), listed=samples.drawn_labels())},
-        limits=limits,
+        limits=samples.limits(),
         note=data.note,
         palette="sides",
         height=250,
@@ -108,8 +139,9 @@ def sample_chart(data: ChartData, context: ChartContext, path: Sequence[str | in
         zoom=True,
         thinning=samples.thinning(),
         origins={} if path is None else {name: samples.origins(name, path) for name in samples.lines},
+        on_terminal=data.kind.is_for_terminals,
     )
-    return chart if data.kind.look != "shares" else _with_tail(chart, samples.bend())
+    return _with_tail(chart, samples.bend()) if samples.look.has_tail else chart
 
 
 def _with_tail(chart: Chart, bend: tuple[float, float, float] | None) -> Chart:
@@ -158,17 +190,18 @@ def with_tail_points(
 
 def only_value(data: ChartData) -> float | None:
     """The value that all of a chart's samples have; None if they differ and the chart is worth drawing."""
-    along = "x" if data.kind.look == "shares" else "y"
-    values = {value for line in data.lines for value in getattr(line, along)}
+    values = {
+        value
+        for line in data.lines
+        for column in (getattr(line, data.kind.look.values), line.low, line.high)
+        for value in column or ()
+    }
     return next(iter(values)) if len(values) == 1 else None
 
 
 def line_label(line: ChartLine, context: ChartContext) -> str:
     """The name of a line in the legend: its side's label, or its own if it belongs to both."""
     return context.sides.get(line.side, line.label)
-
-
-_Drawn = tuple[list[Layer], Axis, Axis, list[Limit]]
 
 
 def _is_banded(line: ChartLine) -> bool:
@@ -181,23 +214,24 @@ def _times(figures: Sequence[float], factor: float) -> Sequence[float]:
 
 
 class _Samples:
-    """One chart's lines, and how each look is drawn: pooled ones thick with their band, single runs thin behind."""
+    """One chart's lines, and how they are drawn: pooled ones thick with their band, single runs thin behind."""
 
     def __init__(self, data: ChartData, context: ChartContext) -> None:
         self.data = data
         self.context = context
-        self.horizontal = data.kind.look == "shares"
+        self.look = data.kind.look
+        self.other: Literal["x", "y"] = "y" if self.look.values == "x" else "x"
         # The dashed baseline goes over the solid candidate, so that both are visible where they coincide.
         lines = sorted(data.lines, key=lambda line: line.side != "candidate")
         self.lines = {
             "pooled": [line for line in lines if line.run_id is None],
             "single": [line for line in lines if line.run_id is not None],
         }
-        values = [value for line in lines for value in (line.x if self.horizontal else line.y)]
-        relative = data.kind.look == "changes" and context.relative
+        values = [value for line in lines for value in getattr(line, self.look.values)]
+        relative = self.look.is_change and context.relative
         self.unit = units.DisplayUnit("%") if relative else units.display_unit(context.unit, values)
-        x, y = data.x_label, data.y_label
-        self.titles = (self._in_unit(x), y) if self.horizontal else (x, self._in_unit(y))
+        self.titles = {"x": data.x_label, "y": data.y_label}
+        self.titles[self.look.values] = self._in_unit(self.titles[self.look.values])
 
     def _in_unit(self, label: str) -> str:
         """An axis' label with the unit it is drawn in."""
@@ -240,7 +274,7 @@ class _Samples:
     def _factors(self) -> tuple[float, float, float]:
         """The factors of the metric's values, and of x and y."""
         factor = self.unit.factor
-        return (factor, factor, 1.0) if self.horizontal else (factor, 1.0, factor)
+        return (factor, factor, 1.0) if self.look.values == "x" else (factor, 1.0, factor)
 
     def origins(self, name: str, path: Sequence[str | int]) -> dict[str, list[ColumnOrigin]]:
         """Where the figures of one set are in the document: line by line."""
@@ -255,10 +289,12 @@ class _Samples:
 
     def thinning(self) -> dict[str, Thinning]:
         """How paper thins each set."""
-        if self.data.kind.look == "dots":
+        if self.look.across == "names":
+            return {}
+        if self.look.single == "points":
             most = _PRINT_DOTS // max(1, len(self.data.lines))
             return {"single": Thinning(most, "run", note="thinned evenly for print")} if self.lines["single"] else {}
-        keep = {"keep": "peaks"} if self.data.kind.look == "lines" else {}
+        keep = {"keep": "peaks"} if self.look.across == "figures" else {}
         by = {"pooled": "side", "single": "run"}
         return {
             name: Thinning(_PRINT_POINTS[name], by[name], **keep)  # type: ignore[arg-type]
@@ -270,25 +306,44 @@ class _Samples:
 
     def _tips(self, name: str) -> list[Tooltip]:
         tips = [Tooltip("side", "side"), Tooltip("run", "run")]
-        tips += [Tooltip(self.titles[0] or "x", "x", ".4g"), Tooltip(self.titles[1] or "y", "y", ".4g")]
+        tips += [Tooltip(self.titles[axis] or axis, axis, ".4g") for axis in ("x", "y") if self._place(axis) == axis]
         return [*tips, Tooltip("band", "low", ".4g", until="high")] if self._banded(name) else tips
 
-    def _lines(self, order: str) -> list[Layer]:
-        pooled, single = self.lines["pooled"], self.lines["single"]
-        layers = []
-        if single:
-            # A dash on many thin lines is noise; if only single runs are drawn, it distinguishes the sides.
-            layers.append(
-                Layer("line", "single", "x", "y", colour="side", style="" if pooled else "side", detail="run",
-                      order=order, width=0.8 if pooled else 1.2, opacity=0.4 if pooled else 0.85,
-                      tips=self._tips("single"), nearest=not pooled)
-            )  # fmt: skip
-        if pooled:
-            layers.append(
-                Layer("line", "pooled", "x", "y", colour="side", style="side", order=order, opacity=1,
-                      tips=self._tips("pooled"), nearest=True)
-            )  # fmt: skip
-        return layers
+    def _place(self, axis: Literal["x", "y"]) -> str:
+        return "side" if axis == self.other and self.look.across == "names" else axis
+
+    def layers(self) -> list[Layer]:
+        """The marks from back to front; dots are in front of lines."""
+        spans = [self._span(name) for name in self.lines if self._banded(name)]
+        order = ("pooled", "single") if self.look.single == "points" else ("single", "pooled")
+        return [*spans, *(self._marks(name) for name in order if self.lines[name])]
+
+    def _span(self, name: str) -> Layer:
+        detail = "run" if name == "single" else ""
+        layer = Layer(self.look.span, name, colour="side", detail=detail, opacity=self.look.opacity)
+        if self.look.values == "x":
+            return replace(layer, x="low", x2="high", y=self._place("y"))
+        return replace(layer, x=self._place("x"), y="low", y2="high")
+
+    def _marks(self, name: str) -> Layer:
+        mark = self.look.pooled if name == "pooled" else self.look.single
+        layer = Layer(mark, name, self._place("x"), self._place("y"), colour="side", tips=self._tips(name))
+        if mark == "points":
+            return self._as_points(layer)
+        is_nearest = self.look.single == "line" and (name == "pooled" or not self.lines["pooled"])
+        layer = replace(layer, order=self.other, nearest=is_nearest)
+        if name == "pooled":
+            return replace(layer, style="" if self.look.is_change else "side", opacity=1.0)
+        # A dash on many thin lines is noise; if only single runs are drawn, it distinguishes the sides.
+        thin = bool(self.lines["pooled"])
+        width, opacity = (0.8, 0.4) if thin else (1.2, 0.85)
+        return replace(layer, style="" if thin else "side", detail="run", width=width, opacity=opacity)
+
+    def _as_points(self, layer: Layer) -> Layer:
+        """The more there are, the fainter: density shows, and neither side covers the other."""
+        count = sum(len(line.x) for line in self.lines[layer.data])
+        size, opacity = next((look[1:] for look in _DOT_LOOKS if count <= look[0]), _DOT_LOOKS[-1][1:])
+        return replace(layer, style="side", size=size, opacity=opacity)
 
     def bend(self) -> tuple[float, float, float] | None:
         """The lowest value, the highest p99 and the highest, if the last 1 % would take over half of an axis."""
@@ -300,51 +355,28 @@ class _Samples:
         p99 = max(next(x for x, y in zip(line.x, line.y, strict=False) if y >= _BODY) for line in lines) * factor
         return (low, p99, top) if low < p99 and top - low > 2.0 * (p99 - low) else None
 
-    def _value_axis(self, title: str) -> Axis:
-        return Axis(title, log_beyond=_WIDE_RATIO)
-
-    def shares(self) -> _Drawn:
-        """Cumulative shares against the metric."""
-        band = Layer("band", "pooled", x="low", x2="high", y="y", colour="side")
-        layers = [*([band] if self._banded("pooled") else []), *self._lines("y")]
-        return layers, self._value_axis(self.titles[0]), Axis(self.titles[1], numbers="percent", domain=(0, 1)), []
-
-    def changes(self) -> _Drawn:
-        """The change of each quantile, with no change and the band of irrelevant changes for comparison."""
-        margin = self.context.margin * self.unit.factor
+    def value_axis(self) -> Axis:
+        """The axis of the metric's values; of changes, with no change in the middle."""
+        title = self.titles[self.look.values]
+        if not self.look.is_change:
+            return Axis(title, log_beyond=_WIDE_RATIO)
         points = [value * self.unit.factor for line in self.data.lines for value in line.y if math.isfinite(value)]
         # Room for the band and for every point; intervals of wild tails may leave the frame.
-        reach = max([1.5 * margin, *(1.2 * abs(value) for value in points)]) or 1.0
-        x = Axis(self.titles[0], numbers="quantiles", domain=(0, 1))
-        y = Axis(
-            self.titles[1],
-            numbers="signed percent" if self.context.relative else "signed",
-            domain=(-reach, reach),
-        )
-        band = Layer("band", "pooled", x="x", y="low", y2="high", colour="side", opacity=0.25)
-        line = Layer("line", "pooled", "x", "y", colour="side", tips=self._tips("pooled"), nearest=True)
-        layers = [*([band] if self._banded("pooled") else []), line] if self.lines["pooled"] else []
-        return layers, x, y, [Limit(-margin, until=margin, colour=GOOD), Limit(0.0, colour=QUIET, dash=())]
+        reach = max([1.5 * self._margin(), *(1.2 * abs(value) for value in points)]) or 1.0
+        return Axis(title, numbers="signed percent" if self.context.relative else "signed", domain=(-reach, reach))
 
-    def runs(self) -> _Drawn:
-        """One line per run, with the range of the averaged values."""
-        bands = [
-            Layer("band", name, x="x", y="low", y2="high", colour="side", detail="run", opacity=0.1)
-            for name in self.lines
-            if self._banded(name)
-        ]
-        return [*bands, *self._lines("x")], Axis(self.titles[0]), self._value_axis(self.titles[1]), []
+    def other_axis(self) -> Axis:
+        """The axis that orders the values."""
+        if self.look.across == "names":
+            return Axis(names=self.drawn_labels())
+        return Axis(self.titles[self.other], numbers=self.look.across, domain=self.look.ends)
 
-    def dots(self) -> _Drawn:
-        """One dot per sample; the more there are, the fainter: density shows, and neither side covers the other."""
-        count = sum(len(line.x) for line in self.lines["single"])
-        size, opacity = next((look[1:] for look in _DOT_LOOKS if count <= look[0]), _DOT_LOOKS[-1][1:])
-        layers = []
-        if self.lines["pooled"]:
-            layers.append(Layer("line", "pooled", "x", "y", colour="side", style="side", width=1.6, opacity=1))
-        if self.lines["single"]:
-            layers.append(
-                Layer("points", "single", "x", "y", colour="side", style="side", size=size, opacity=opacity,
-                      tips=self._tips("single"))
-            )  # fmt: skip
-        return layers, Axis(self.titles[0]), self._value_axis(self.titles[1]), []
+    def limits(self) -> list[Limit]:
+        """Of changes: no change, and the band of irrelevant changes."""
+        if not self.look.is_change:
+            return []
+        margin = self._margin()
+        return [Limit(-margin, until=margin, colour=GOOD), Limit(0.0, colour=QUIET, dash=())]
+
+    def _margin(self) -> float:
+        return self.context.margin * self.unit.factor

@@ -32,7 +32,7 @@ from chainmark.report.blocks import (
 from chainmark.report.breakdown_parts import breakdowns, capped, outlier_sentences
 from chainmark.report.build_parts import build_sections, difference_summary
 from chainmark.report.chart import Chart
-from chainmark.report.charts import chart_context, comparison_charts, only_value, with_tail_points
+from chainmark.report.charts import chart_context, comparison_charts, in_characters, only_value, with_tail_points
 from chainmark.report.comparison_suite import comparison_suite
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import INSIDE_NOISE_MEANS, JudgedRow, RowMaker, moved_text, ranks_of
@@ -310,6 +310,7 @@ def _charts(comparison: Comparison, rows: Sequence[JudgedRow]) -> tuple[list[Sec
     first = [Section("main-charts", "Main charts", on_paper[:_FIRST_ON_PAPER], media=PDF)]
     return first, [
         Section("charts", "Charts", blocks, hint=_HOW_TO_USE_CHARTS, media=HTML),
+        *in_characters(charts),
         Section("charts-on-paper", "More charts", others, media=PDF),
     ]
 
@@ -324,7 +325,7 @@ def _led(comparison: Comparison, chart: Chart, data: ChartData) -> Chart:
         half=True,
         search_text=" ".join([chart.title, metric.id]),
     )
-    followed = comparison.followed if data.kind.look == "shares" else None
+    followed = comparison.followed if data.kind.look.has_tail else None
     if followed is None:
         return led_chart
     led_chart = replace(led_chart, leads=followed.leads(comparison, metric.id))

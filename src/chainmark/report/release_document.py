@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from chainmark.core.by_workload import ByWorkload
 from chainmark.core.release_page import Chapter, PublishedPart, ReleasePage
 from chainmark.report.blocks import Block, Remarks, Section, one_line, with_chart_note
 from chainmark.report.by_workload_document import verdicts_table, workload_blocks
@@ -53,15 +52,17 @@ def _judged(page: ReleasePage) -> Iterator[tuple[int, str, list[Block]]]:
     """The evidence for the verdict, baseline by baseline."""
     for number, result in enumerate(page.against):
         title = "Verdict" if len(page.against) == 1 else f"Verdict against {result.comparisons[0].labels[0]}"
-        blocks: list[Block] = [verdicts_table(result), *_rests(page, result)]
+        blocks: list[Block] = [verdicts_table(result), *_rests(page, number)]
         if result.unmatched:
             blocks.append(Remarks("unmatched", "Not compared", result.unmatched))
         yield number, title, [replace(block, id=f"against-{number}-{block.id}") for block in blocks]
 
 
-def _rests(page: ReleasePage, result: ByWorkload) -> Iterator[Block]:
+def _rests(page: ReleasePage, number: int) -> Iterator[Block]:
+    result = page.against[number]
     for index, (label, comparison) in enumerate(zip(result.labels, result.comparisons, strict=True)):
-        yield from workload_blocks(index, label, comparison, in_full=not page.published)
+        path = ("against", number, "comparisons", index)
+        yield from workload_blocks(index, label, comparison, path, in_full=not page.published)
 
 
 def _published(page: ReleasePage) -> Iterator[Section]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -20,13 +19,11 @@ from chainmark.report.blocks import (
     Details,
     Listing,
     Remarks,
-    StackedBar,
     Table,
     TableCell,
     are_units,
     in_groups,
 )
-from chainmark.report.chart import PART_COLOURS
 from chainmark.report.chart_terminal import print_chart
 from chainmark.report.content import Content
 from chainmark.report.lines import Printer, shorten, wrapped
@@ -50,8 +47,6 @@ _SHAVED = 8
 _ONE_SCREEN = 24  # lines
 _WIDEST_NAME = 0.42  # fraction of the terminal, whose main content is the figures
 _WIDEST_HEADING = 30
-_WIDEST_STACK = 76
-_WIDEST_BAR_NAME = 0.22
 _QUIET = "bright_black"
 
 
@@ -161,9 +156,6 @@ def _print_table(table: Table, out: Printer) -> None:
         if index:
             out.blank()
         _print_block(table, names, block, out, first=index == 0)
-    if table.bars:
-        out.blank()
-        _print_bars(table.bars, out)
     notes = list(table.notes)
     if len(full[1]) > len(lean[1]):
         notes.append(f"Some {table.tails} are omitted because the terminal is too narrow.")
@@ -427,34 +419,6 @@ def _print_in_two_lines(table: Table, folded: _Folded, out: Printer) -> None:
                 out.line(line)
     _print_notes(table.notes, out)
     out.blank()
-
-
-def _print_bars(bars: Sequence[StackedBar], out: Printer) -> None:
-    widest = max(_NARROWEST_NAME, int(out.width * _WIDEST_BAR_NAME))
-    labels = [shorten(bar.label, widest) for bar in bars]
-    across = max(map(cell_len, labels))
-    totals = units.align_on_point([bar.total for bar in bars])
-    spare = out.width - len(_INDENT) - across - 2 * len(_GAP) - max(map(cell_len, totals))
-    width = max(10, min(_WIDEST_STACK, spare))
-    longest = max(sum(bar.parts) for bar in bars)
-    for label, total, bar in zip(labels, totals, bars, strict=True):
-        line = Text(f"{_INDENT}{_left(label, across)}{_GAP}")
-        _append_parts(line, bar.parts, longest, width)
-        line.append(f"{_GAP}{total}")
-        out.line(line)
-
-
-def _append_parts(line: Text, parts: Sequence[float], longest: float, width: int) -> None:
-    """Every part as its number and a stroke of proportional length; parts too small for one character are omitted."""
-    ends = [0]
-    reach = 0.0
-    for part in parts:
-        reach += max(part, 0.0)
-        ends.append(round(reach / longest * width) if longest > 0.0 else 0)
-    for index, (start, end) in enumerate(pairwise(ends)):
-        text = f"{index + 1}"[: end - start].ljust(end - start, "━")
-        line.append(text, style=PART_COLOURS[index % len(PART_COLOURS)])
-    line.append(" " * (width - ends[-1]))
 
 
 def _print_listing(listing: Listing, out: Printer) -> None:

@@ -123,6 +123,32 @@ def screen_drawings(chart: Chart, *, dark: bool, narrow: bool = False) -> list[D
     return drawings
 
 
+def inline_drawing(chart: Chart) -> Drawing:
+    """The drawing of a chart as a part of a page, whose `colour_variables` it uses: one for light and dark."""
+    size: Spec = {"width": chart.width or (_SCREEN_WIDE if chart.wide else _SCREEN), "background": "transparent"}
+    size["height"] = _height(chart, chart.row, chart.height)
+    if chart.y.names:
+        size["padding"] = _ROOM_FOR_NAMES
+    elif chart.x.bare and chart.y.bare:
+        size["padding"] = 0
+    colours = [f"var(--{chart.palette}-{index})" for index in range(len(PALETTES[chart.palette].light))]
+    return with_data(chart, interactive=False) | size, _screen_config(colours, "var(--ink)", "var(--line)")
+
+
+def colour_variables() -> str:
+    """The style with the colours of inline drawings."""
+
+    def listed(look: Literal["light", "dark"]) -> str:
+        colours = (
+            f"--{name}-{index}: {colour};"
+            for name, palette in PALETTES.items()
+            for index, colour in enumerate(getattr(palette, look))
+        )
+        return f":root {{ {' '.join(colours)} }}"
+
+    return f"{listed('light')}\n@media (prefers-color-scheme: dark) {{ {listed('dark')} }}\n"
+
+
 def _height(chart: Chart, row: int, otherwise: int) -> int:
     return max(_LEAST_HEIGHT, row * len(chart.y.names)) if chart.y.names else otherwise
 
@@ -400,6 +426,8 @@ class _Drawing:
     def _limit(self, limit: Limit) -> list[Spec]:
         data: Spec = {"values": [{}]}
         at: Spec = {limit.along: {"datum": limit.value, "type": "quantitative"}}
+        if (self.chart.x if limit.along == "x" else self.chart.y).bare:
+            at[limit.along]["axis"] = None
         clip = {"aria": False, **({"clip": True} if self.chart.zoom else {})}
         if limit.until is not None:
             zone = {"type": "rect", "color": limit.colour, "opacity": 0.12, "tooltip": None, **clip}
@@ -483,7 +511,10 @@ def print_config(colours: Sequence[str]) -> Spec:
 # ---- a screen without a script ---------------------------------------------------------------------------------------
 def screen_config(colours: Sequence[str], *, dark: bool) -> Spec:
     """The look of a drawing on a page: the same as for charts that the page's script draws."""
-    ink, grid = ("#d5dade", "#333a41") if dark else (_INK, "#e4e7ea")
+    return _screen_config(colours, "#d5dade", "#333a41") if dark else _screen_config(colours, _INK, "#e4e7ea")
+
+
+def _screen_config(colours: Sequence[str], ink: str, grid: str) -> Spec:
     axis_look = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "titleFontSize": 12, "labelFontSize": 11}
     config = print_config(colours)
     axis = config["axis"] | axis_look | {"domainColor": "#888888", "tickColor": "#888888"}

@@ -20,9 +20,9 @@ from starlette.routing import Route
 
 from chainmark.core.errors import ChainmarkError, ExitCode, UsageError
 from chainmark.report.document import FORMATS, Document
+from chainmark.serve.badge import badge
 from chainmark.serve.charts import Query
 from chainmark.serve.comment import comment
-from chainmark.serve.drawn_lines import badge
 from chainmark.serve.feed import atom
 from chainmark.serve.pages import Page, links_document
 from chainmark.serve.rendering import content_security_policy, html_of

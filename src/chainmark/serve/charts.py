@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from urllib.parse import urlencode
@@ -15,7 +16,9 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.report.chart import Chart, paper_charts
 from chainmark.report.content import Content
 from chainmark.report.drawing import Drawing, svg_of
-from chainmark.report.vega import screen_drawings
+from chainmark.report.vega import inline_drawing, screen_drawings
+from chainmark.serve.inline import inlined
+from chainmark.serve.replay import REPLAY, replayed
 
 _DRAWN_BY_ONE = 40  # the engine leaks about 2 MB per drawing
 _MOST_CACHED = 150  # pictures, of about 30 kB each
@@ -39,7 +42,7 @@ class Painter:
         self._cache: OrderedDict[tuple[str, str, int, str], str] = OrderedDict()
 
     def svg(self, document: Content, chart_id: str, part: int, look: str) -> str:
-        """One chart of a document, or a part of it, in one of `LOOKS`.
+        """One chart of a document, or a part of it, in one of `LOOKS`, or as a `REPLAY`.
 
         Raises:
             UsageError: the document has no such chart.
@@ -56,14 +59,32 @@ class Painter:
 
     def _drawn(self, document: Content, chart_id: str, part: int, look: str) -> str:
         chart = next((item for item in document.charts() if item.id == chart_id), None)
+        if chart is not None and look == REPLAY and (played := replayed(chart)):
+            return self._inlined([played])[0]
         drawings = [] if chart is None else _drawings(chart, look)
         if not 0 <= part < len(drawings):
             raise UsageError(f"this page has no chart `{chart_id}`", "reload the page")
+        return self._svgs([drawings[part]])[0]
+
+    def inline(self, charts: Sequence[Chart]) -> list[Markup]:
+        """Small charts as parts of a page, drawn together.
+
+        Raises:
+            EnvironmentFailure: the drawing process was ended.
+        """
+        with self._lock:
+            return self._inlined(charts)
+
+    def _inlined(self, charts: Sequence[Chart]) -> list[Markup]:
+        svgs = self._svgs([inline_drawing(chart) for chart in charts]) if charts else []
+        return [inlined(svg, chart) for svg, chart in zip(svgs, charts, strict=True)]
+
+    def _svgs(self, drawings: Sequence[Drawing]) -> list[str]:
         try:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(1, context, max_tasks_per_child=_DRAWN_BY_ONE)
-            return self._pool.submit(svg_of, drawings[part]).result()
+            return self._pool.submit(_drawn_in_turn, drawings).result()
         except BrokenProcessPool as error:
             self._pool = None
             raise EnvironmentFailure(
@@ -77,6 +98,10 @@ class Painter:
             if self._pool is not None:
                 self._pool.shutdown(wait=False, cancel_futures=True)
                 self._pool = None
+
+
+def _drawn_in_turn(drawings: Sequence[Drawing]) -> list[str]:
+    return [svg_of(drawing) for drawing in drawings]
 
 
 def _drawings(chart: Chart, look: str) -> list[Drawing]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from markupsafe import Markup
 from pydantic import BaseModel
 
 from chainmark.core import units
@@ -13,12 +12,13 @@ from chainmark.core.errors import UsageError
 from chainmark.core.tool import tool_version
 from chainmark.core.wording import judged_name
 from chainmark.report.blocks import Block, Column, Section, Table, TableCell, TableRow, phrased, words
+from chainmark.report.chart import Chart
 from chainmark.report.document import Document
 from chainmark.report.judged_rows import RowMaker
 from chainmark.report.phrases import Phrase
-from chainmark.serve.drawn_lines import Dot, dots
 from chainmark.serve.matrix import comparisons_in, labels_of
 from chainmark.serve.pages import own_document, run_address
+from chainmark.serve.small_charts import Dot, strip
 
 
 class SideRuns(BaseModel):
@@ -42,12 +42,19 @@ class MetricView(BaseModel):
     breakdowns: list[Breakdown]
 
 
-def metric_document(document: Document, id_: str) -> Document:
+_HINT = (
+    "One dot per run and side. On the dashboard, drag over dots to mark the same runs in every chart and in the tables."
+)
+STRIPS = "strips"  # the section of the charts whose dots a reader marks
+
+
+def metric_document(document: Document, id_: str, address: Callable[[str], str]) -> Document:
     """A comparison's data on one metric.
 
     Args:
         document: the comparison's.
         id_: of the metric and its statistic: "latency_s.p99".
+        address: of the page about another one.
 
     Raises:
         UsageError: it compares no such metric.
@@ -57,7 +64,9 @@ def metric_document(document: Document, id_: str) -> Document:
     drawn = {chart.id for base_model in [document.result, *comparisons] for chart in getattr(base_model, "charts", [])
              if chart.metric_id == view.metric}  # fmt: skip
     charts: list[Block] = [chart for chart in document.seen_on("html").charts() if chart.id in drawn]
+    dots: list[Block] = [strip for strip in _strips(document, id_, address) if strip.dots]
     sections = [
+        Section(STRIPS, "Every run", dots, hint=_HINT),
         Section("judged", "Judged", [_judged(comparisons, view, labels_of(document))]),
         Section("distribution", "Distribution", charts),
         Section("runs", "Runs", [_runs(view)]),
@@ -159,20 +168,17 @@ def _stands_out(side: str) -> TableCell:
     return TableCell(f"in {side}", emphasis="caution") if side else TableCell("", emphasis="quiet")
 
 
-def strips(document: Document, id_: str) -> Iterator[tuple[str, str, Markup]]:
-    """The runs of a metric as dots, then those of all that gate, then its hosts: title, metric and drawing."""
-    gating = [
-        f"{judgement.metric_id}.{judgement.statistic}"
-        for judgement in comparisons_in(document)[0].judgements
-        if judgement.gating
-    ]
+def _strips(document: Document, id_: str, address: Callable[[str], str]) -> Iterator[Chart]:
+    """The runs of a metric as dots, then those of all that gate, then its hosts."""
+    first = comparisons_in(document)[0]
+    gating = [f"{judgement.metric_id}.{judgement.statistic}" for judgement in first.judgements if judgement.gating]
     for key in dict.fromkeys([id_, *gating]):
         view = view_of(document, key)
         rows = [(side.label, [Dot(*pair) for pair in zip(side.runs, side.values, strict=True)]) for side in view.sides]
-        name = judged_name(comparisons_in(document)[0].catalogue.metric(view.metric), view.statistic)
-        yield name, key, dots(f"{name}: every run", rows, view.unit)
+        name = judged_name(first.catalogue.metric(view.metric), view.statistic)
+        yield strip(f"{STRIPS}-{key}".replace(".", "-"), name, rows, view.unit, address(key))
     view = view_of(document, id_)
     for breakdown in view.breakdowns[:1]:
         sides = zip(labels_of(document), (breakdown.baseline, breakdown.candidate), strict=False)
         rows = [(label, [Dot(*pair) for pair in zip(breakdown.values, means, strict=True)]) for label, means in sides]
-        yield f"mean by {breakdown.key}", "", dots(f"mean by {breakdown.key}", rows, view.unit)
+        yield strip(f"{STRIPS}-by-{breakdown.key}", f"mean by {breakdown.key}", rows, view.unit)

@@ -45,6 +45,7 @@ class Page:
         status: HTTP status of the response.
         shown: the visible part of the document; None: all of it.
         elsewhere: the address of the complete page, the target of links to hidden parts.
+        drawn: by their ids, the charts that are parts of the page instead of pictures.
     """
 
     document: Document
@@ -56,6 +57,7 @@ class Page:
     status: int = 200
     shown: Document | None = None
     elsewhere: str = ""
+    drawn: Mapping[str, Markup] = field(default_factory=dict)
 
 
 class HomePage(BaseModel):

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from chainmark.report.chart import Chart
 from chainmark.report.html import served_page_of
 from chainmark.report.page import environment, style_text, template_text
+from chainmark.report.vega import colour_variables
 from chainmark.serve.charts import Query, plot
 from chainmark.serve.pages import Page, addressed, links_document
 
@@ -32,7 +33,8 @@ EXPORTS = {"one HTML file": "html", "JSON": "json", "PDF": "pdf", "Markdown": "m
 
 @functools.cache
 def _style() -> Markup:
-    return style_text() + Markup(template_text("site.css", PACKAGE))  # noqa: S704 - our own file
+    own = colour_variables() + template_text("site.css", PACKAGE)
+    return style_text() + Markup(own)  # noqa: S704 - our own file
 
 
 @functools.cache
@@ -70,7 +72,8 @@ def html_of(page: Page, path: str, query: Query) -> str:
         parameters.setdefault(key, []).append(value)
 
     def drawn(chart: Chart) -> Markup:
-        return plot(chart, path, query)
+        known = page.drawn.get(chart.id)
+        return plot(chart, path, query) if known is None else Markup('<div class="plot">{}</div>').format(known)
 
     frame = {
         "page": page,

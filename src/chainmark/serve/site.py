@@ -21,10 +21,11 @@ from chainmark.api.systems import catalogue
 from chainmark.compare.history import LEAST_RELEASES
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
-from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.tool import tool_version
 from chainmark.lab.profiles import shipped_profiles
 from chainmark.lab.stages import has_stages
+from chainmark.report.chart import Chart
 from chainmark.report.document import Document
 from chainmark.report.metric_tables import definition_anchor
 from chainmark.report.phrases import computed_address
@@ -32,17 +33,17 @@ from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
 from chainmark.serve.computed import computed_document
-from chainmark.serve.drawn_lines import sparkline
 from chainmark.serve.listing import RunList
 from chainmark.serve.matrix import WHOLE, MatrixRow, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
-from chainmark.serve.one_metric import metric_document, strips, view_of
+from chainmark.serve.one_metric import STRIPS, metric_document, view_of
 from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import load_templates, part
-from chainmark.serve.replay import replay
+from chainmark.serve.replay import REPLAY, SLOWNESS, replayable
 from chainmark.serve.running import standing
 from chainmark.serve.series import series_document
+from chainmark.serve.small_charts import trend
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, workloads_of
 from chainmark.store.listing import ListedRun
@@ -76,6 +77,7 @@ class Site:
         self.store = ReadStore(root)
         self.painter = Painter()
         self._cards = Memory(4 * _CARDS)
+        self._trends = Memory(4 * _CARDS)
         self._documents = Memory(_MOST_DOCUMENTS)
         self._views = Memory(_MOST_DOCUMENTS)
         self._lists = Memory(2)
@@ -89,7 +91,7 @@ class Site:
 
     def close(self) -> None:
         """Compute nothing further."""
-        for memory in (self._cards, self._documents, self._views, self._lists):
+        for memory in (self._cards, self._trends, self._documents, self._views, self._lists):
             memory.close()
         self.painter.close()
 
@@ -121,9 +123,19 @@ class Site:
             tool_version=tool_version(), runs=len(moment.whole), pending=pending, now=now, cards=cards,
             caveats=pages.caveats_of_moment(moment),
         )  # fmt: skip
-        refresh = _REFRESH_S if pending else _OVERVIEW_REFRESH_S
-        shown = part("cards", home, _drawn, refresh)
+        trends = [self._trends_of(card) for card in cards]
+        refresh = _REFRESH_S if pending or None in trends else _OVERVIEW_REFRESH_S
+        shown = part("cards", home, [drawn or {} for drawn in trends])
         return Page(pages.home_document(home), "Home", instead=shown, refresh_s=refresh)
+
+    def _trends_of(self, card: Card) -> Mapping[str, Markup] | None:
+        """The figures of a card over the releases, drawn; None if that is not done yet, empty if it failed."""
+        charts = {figure.id: chart for figure in card.figures if (chart := _trend(figure))}
+        key = tuple((figure.id, *figure.values, *figure.changes) for figure in card.figures)
+        future = self._trends.later(key, lambda: self.painter.inline(list(charts.values())))
+        if not future.done():
+            return None
+        return {} if future.exception() else dict(zip(charts, future.result(), strict=True))
 
     def live(self, query: QueryValues) -> Page:
         """The current measurements."""
@@ -234,10 +246,9 @@ class Site:
 
         lines: list[MatrixRow] = self._views.get((document.digest, "matrix"), lambda: matrix(comparisons_in(document)))
         if metric := next(iter(query.get("metric", ())), ""):
-            shown = metric_document(document, metric)
-            drawn = [(title, at(metric=strip) if strip else "", svg) for title, strip, svg in strips(document, metric)]
+            shown = metric_document(document, metric, lambda id_: at(metric=id_))
             links = [("All metrics of this comparison", at()), ("How was this computed?", self._how(document, metric))]
-            return Page(shown, "Compare", part("chosen", links) + part("strips", drawn))
+            return Page(shown, "Compare", part("chosen", links), drawn=self._strips_of(shown))
         tab = next(iter(query.get("tab", ())), "")
         tabs = [(title, at(tab=name), name == tab) for name, title in tabs_of(document)]
         above = form + part("tabs", tabs)
@@ -247,6 +258,15 @@ class Site:
             above += part("matrix", left, labels_of(document), relevance, retained, lambda id_: at(metric=id_))
             above += self._trails(comparisons_in(document)[-1].candidate.runs[-1].run_id)
         return Page(document, "Compare", above, shown=tab_of(document, tab), elsewhere=at(tab=WHOLE))
+
+    def _strips_of(self, document: Document) -> Mapping[str, Markup]:
+        """The charts of the single runs, drawn as parts of the page; empty if that failed: they are pictures then."""
+        charts = [block for section in document.sections if section.id == STRIPS for block in section.blocks]
+        strips = [block for block in charts if isinstance(block, Chart)]
+        with suppress(EnvironmentFailure):
+            drawn: list[Markup] = self._views.get((document.digest, STRIPS), lambda: self.painter.inline(strips))
+            return {chart.id: markup for chart, markup in zip(strips, drawn, strict=True)}
+        return {}
 
     @staticmethod
     def _how(document: Document, metric: str) -> str:
@@ -372,7 +392,11 @@ class Site:
         document = self._document(("follow", run_id, trail, key), lambda: self._followed(run_id, key or None, trail))
         links = [("The run", f"/runs/{quote(run_id)}")]
         above = self._trails(run_id) + part("chosen", links)
-        return Page(document, "Runs", above + (replay(document.charts()) if key else Markup()))
+        if key and (played := replayable(document.charts())):
+            chart, first, last = played
+            drawing = pages.addressed("/follow", {**query, "chart": [chart], "look": [REPLAY]})
+            above += part("replay", drawing, first, last, SLOWNESS)
+        return Page(document, "Runs", above)
 
     def _followed(self, run_id: str, key: str | None, trail: str) -> Document:
         """With the log lines, from the first folder that has them."""
@@ -453,9 +477,9 @@ def _card_maker(workload: Workload, store: ReadStore) -> Callable[[], Card]:
     return lambda: card_of(workload, store)
 
 
-def _drawn(figure: GatingFigure) -> Markup:
+def _trend(figure: GatingFigure) -> Chart | None:
     label = f"{figure.label} over {units.plural(len(figure.values), 'release')}"
-    return sparkline(figure.values, figure.changes, f"{label}; {figure.changed}" if figure.changed else label)
+    return trend(figure.values, figure.changes, f"{label}; {figure.changed}" if figure.changed else label)
 
 
 def _figure(query: QueryValues, name: str) -> float:

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import chainmark as cm
+from chainmark.cli.reference import STUB, library_stub
 from chainmark.core.errors import UsageError
 from chainmark.lab.loading import LoadTest
 
@@ -120,6 +121,11 @@ def test_every_public_name_loads_and_is_listed() -> None:
     for name in cm.__all__:
         assert getattr(cm, name).__module__.startswith("chainmark.")
     assert dir(cm) == sorted(cm.__all__)
+
+
+def test_type_checkers_know_every_name() -> None:
+    """They do not execute the package; `make docs` writes their list."""
+    assert STUB.read_text(encoding="utf-8") == library_stub()
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_list_of_commands_shows_the_summary_of_each_command(name: str) -> No
     """The list must be shown without loading the commands."""
     summary = dict(commands_of())[f"chainmark {name}"]
     first = " ".join(summary.partition("\n\n")[0].split())
-    assert first.partition(" Example: ")[0] == COMMANDS[name]
+    assert first.partition(" Example: ")[0] == COMMANDS[name].line
 
 
 def test_every_option_has_a_help() -> None:

@@ -7,14 +7,17 @@ import pytest
 from chainmark.compare.bisect import differs, followed_of, judgement_of
 from chainmark.compare.decide import Decided, decide
 from chainmark.core.bisect_report import SideState, Way
+from chainmark.core.chart_kind import ChartKind
 from chainmark.core.comparison import Scale
 from chainmark.core.errors import UsageError
 from chainmark.core.verdict import Verdict
 from chainmark.report.layouts import document_of
 from chainmark.stats.intervals import Working
 
+from tests.unit.compare import searched_runs
 from tests.unit.compare.searched_runs import CHANGE, LAST, REPORTED, searched
 from tests.unit.compare.synthetic_runs import sides
+from tests.unit.lab.line_system import CATALOGUE
 
 
 def _decided(**factors: float) -> Decided:
@@ -83,3 +86,14 @@ def test_a_report_of_every_end_can_be_read_in_every_medium() -> None:
         assert "commit12" in document.html()
         assert document.pdf().startswith(b"%PDF")
         assert "<testsuite " in document.junit()
+
+
+def test_the_charts_of_the_tracked_metric_show_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of other metrics, and lines of single runs, are in the comparison that the report refers to."""
+    metrics = [metric.model_copy(update={"charts": [ChartKind.CDF]}) for metric in CATALOGUE.metrics]
+    monkeypatch.setattr(searched_runs, "CATALOGUE", CATALOGUE.model_copy(update={"metrics": metrics}))
+    report = searched()
+    assert report.step_across is not None
+    assert [chart.id for chart in report.step_across.charts] == [f"{report.metric_id}-cdf", f"{report.metric_id}-shift"]
+    assert report.ends.charts == []
+    assert f"{report.metric_id}-cdf" in {chart.id for chart in document_of(report).charts()}

@@ -343,13 +343,9 @@ def test_the_same_runs_give_the_same_bytes_in_any_order(equal: Comparison) -> No
 
 
 def test_every_chart_that_a_metric_defines_exists(equal: Comparison) -> None:
-    expected = set()
-    for metric in catalogue().metrics:
-        for kind in metric.charts:
-            expected.add(f"{metric.id}-{kind}")
-            expected |= {f"{metric.id}-shift"} if kind == "cdf" else set()
+    expected = {f"{metric.id}-{kind}" for metric in catalogue().metrics for kind in metric.drawn}
     assert {chart.id for chart in equal.charts} == expected
-    assert {chart.kind for chart in equal.charts} == set(ChartKind)
+    assert {chart.kind for chart in equal.charts} >= {"cdf", "shift", "series", "scatter"}
 
 
 def test_the_shift_of_quantiles_accompanies_the_distribution_and_can_be_drawn_alone() -> None:

@@ -203,3 +203,15 @@ def test_text_bars_span_the_values() -> None:
     assert sparkline([1.0, None, 8.0, 4.5]) == "▁ █▅"
     assert sparkline([3.0, 3.0]) == "▅▅"
     assert sparkline([]) == ""
+
+
+def test_the_releases_of_charts_are_those_with_which_a_gating_metric_changed() -> None:
+    report = release_histories.stepped()
+    changed = {change.release for series in report.series if series.gating for change in series.changes}
+    assert changed
+    last = len(report.releases) - 1
+    assert report.at_changes(8) == [report.releases[index] for index in sorted({0, *changed, last})]
+    assert report.at_changes(2) == [report.releases[0], report.releases[last]]
+    first, *rest = report.releases
+    printed = report.model_copy(update={"releases": [first.model_copy(update={"is_printed": True}), *rest]})
+    assert printed.at_changes(8)[0] is rest[0]

@@ -104,11 +104,11 @@ def test_a_run_that_starts_or_ends_is_shown_and_marks_are_preserved(
 
 def test_a_block_is_replayed_event_by_event(followed: tuple[Served, str], browser: Browser) -> None:
     with opened(browser, followed[1]) as page:
-        events = page.locator(".lanes circle[data-at]")
-        lit = page.locator(".lanes circle[data-at].lit")
-        expect(page.locator(".lanes")).to_be_hidden()
+        events = page.locator("#replay [data-key]")
+        lit = page.locator("#replay [data-key].lit")
+        expect(page.locator("#replay svg")).to_have_count(0)
         page.get_by_role("button", name="Replay").click()
-        expect(lit).not_to_have_count(0)
+        expect(lit).not_to_have_count(0, timeout=20_000)
         expect(lit).to_have_count(events.count(), timeout=20_000)
         expect(page.get_by_role("button", name="Replay")).to_have_attribute("aria-pressed", "false")
         expect(page.locator("#replay output")).to_contain_text("node-3: adopted")
@@ -117,6 +117,23 @@ def test_a_block_is_replayed_event_by_event(followed: tuple[Served, str], browse
     with opened(browser, followed[1], scripts=False) as page:
         expect(page.locator("#replay")).to_be_hidden()
         expect(page.get_by_role("img", name="Timeline")).to_be_visible()
+
+
+def test_runs_whose_dots_are_dragged_over_are_marked_wherever_they_are_shown(server: Served, browser: Browser) -> None:
+    with opened(browser, _at(server, "/compare?side=v1.0.0&side=v1.1.0&metric=tx_latency_s.p99")) as page:
+        dot = page.locator("#strips figure").first.locator("[data-key]").first
+        run = dot.get_attribute("data-key")
+        box = dot.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] - 2, box["y"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] + 2, box["y"], steps=4)
+        page.mouse.up()
+        marked = page.locator(f'#strips [data-key="{run}"]')
+        expect(marked).not_to_have_count(0)
+        expect(page.locator(f'#strips [data-key="{run}"].marked')).to_have_count(marked.count())
+        expect(page.locator(f'[id="key-{run}"].marked')).to_be_visible()
+        expect(page.locator("tbody tr.marked")).not_to_have_count(page.locator("#runs tbody tr").count())
 
 
 def test_an_unchanged_list_is_not_sent_again(server: Served) -> None:
@@ -155,6 +172,7 @@ def test_no_page_has_accessibility_violations(
         _at(server, "/runs"): ("j", "x", "j"),
         _at(server, "/compare"): ("?",),
         _at(server, "/compare?side=v1.0.0&side=v1.1.0"): (),
+        _at(server, "/compare?side=v1.0.0&side=v1.1.0&metric=tx_latency_s.p99"): (),
         followed[1]: ("replay",),
     }
     for address, keys in pages.items():
@@ -162,6 +180,7 @@ def test_no_page_has_accessibility_violations(
             for key in keys:
                 if key == "replay":
                     page.get_by_label("position").press("End")
+                    expect(page.locator("#replay .lit")).not_to_have_count(0, timeout=20_000)
                 else:
                     page.keyboard.press(key)
             page.evaluate(axe)

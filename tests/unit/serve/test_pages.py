@@ -74,7 +74,9 @@ def test_home_has_a_card_for_each_workload_with_the_verdict_of_its_newest_releas
         assert card["sentence"] in page
         assert len(card["figures"][0]["values"]) == RELEASES
         assert card["sentence"] in _page(server, card["address"])
-    assert page.count('class="sparkline"') >= 8
+    drawn = re.compile(rf'<svg [^>]*aria-label="[^"]+ over {RELEASES} releases[";]')
+    figures = sum(len(card["figures"]) for card in home["cards"])
+    wait_until(lambda: len(drawn.findall(server.client.get("/").text)) == figures, "the figures over the releases", 60)
 
 
 def test_a_card_judges_the_candidate_although_the_baseline_ran_last(tmp_path: Path) -> None:

@@ -133,19 +133,19 @@
   });
   // Brushing: what is dragged over in one drawing is marked wherever it is shown.
   function mark(keys) {
-    document.querySelectorAll('.dots circle, tr[id^="key-"]').forEach((shown) => {
+    document.querySelectorAll('#strips [data-key], tr[id^="key-"]').forEach((shown) => {
       shown.classList.toggle("marked", keys.has(shown.dataset.key ?? shown.id.slice(4)));
     });
   }
   let brushed = null;
   document.addEventListener("pointerdown", (event) => {
-    const drawing = event.target.closest?.("svg.dots");
+    const drawing = event.target.closest?.("#strips svg");
     if (drawing) brushed = { drawing, x: event.clientX };
   });
   document.addEventListener("pointermove", (event) => {
     if (!brushed || !event.buttons) return;
     const [low, high] = [brushed.x, event.clientX].sort((a, b) => a - b);
-    const within = [...brushed.drawing.querySelectorAll("circle")].filter((dot) => {
+    const within = [...brushed.drawing.querySelectorAll("[data-key]")].filter((dot) => {
       const box = dot.getBoundingClientRect();
       return box.right >= low && box.left <= high;
     });
@@ -162,19 +162,36 @@
   if (replay) {
     const parts = ["button", "input", "output", ".scroll"].map((name) => replay.querySelector(name));
     const [button, slider, output, frame] = parts;
-    const lanes = frame.querySelector(".lanes");
-    const events = [...lanes.querySelectorAll("circle[data-at]")];
     const [first, last] = [Number(slider.min), Number(slider.max)];
+    const at = (dot) => Number(dot.dataset.key);
+    const across = (dot) => dot.transform.baseVal.consolidate().matrix.e;
+    let events = [];
+    let cursor = null;
     let playing = false;
     let before = 0;
-    const show = (moment) => {
+    // The drawing comes when it is first needed: most readers of a timeline do not play it.
+    let drawing = null;
+    const drawn = () => (drawing ??= fetch(replay.dataset.drawing).then(async (answer) => {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const lanes = page.querySelector("svg");
+      frame.replaceChildren(lanes);
       frame.hidden = false;
+      events = [...lanes.querySelectorAll("[data-key]")].sort((one, other) => at(one) - at(other));
+      cursor = document.createElementNS(lanes.namespaceURI, "path");
+      cursor.setAttribute("class", "cursor");
+      cursor.setAttribute("d", `M0 0V${frame.querySelector("svg").getBBox().height}`);
+      events[0].parentElement.append(cursor);
+    }).catch(() => { drawing = null; })); // the server is away: it is asked again
+    const show = async (moment) => {
       slider.value = moment;
-      const way = (moment - first) / (last - first || 1) * Number(lanes.dataset.width);
-      lanes.querySelector(".cursor").setAttribute("transform", `translate(${way} 0)`);
-      const lit = events.filter((dot) => Number(dot.dataset.at) <= moment);
-      events.forEach((dot, at) => dot.classList.toggle("lit", at < lit.length));
-      lanes.querySelector(".now")?.classList.remove("now");
+      await drawn();
+      if (!events.length) return;
+      const [one, other] = [events[0], events.at(-1)];
+      const scale = (across(other) - across(one)) / (at(other) - at(one) || 1);
+      cursor.setAttribute("transform", `translate(${across(one) + (moment - at(one)) * scale} 0)`);
+      const lit = events.filter((dot) => at(dot) <= moment);
+      events.forEach((dot, place) => dot.classList.toggle("lit", place < lit.length));
+      frame.querySelector(".now")?.classList.remove("now");
       lit.at(-1)?.classList.add("now");
       output.textContent = lit.at(-1)?.textContent ?? "";
     };
@@ -182,7 +199,7 @@
       playing = wanted;
       button.setAttribute("aria-pressed", String(playing));
       before = 0;
-      if (playing) requestAnimationFrame(step);
+      if (playing) drawn().then(() => requestAnimationFrame(step));
     };
     const step = (now) => {
       if (!playing) return;

@@ -141,3 +141,16 @@ def test_an_interrupted_test_is_partial_even_if_the_load_was_found() -> None:
     assert document.word == "PARTIAL"
     assert document.verdict.exit_code is ExitCode.INCONCLUSIVE
     assert document.cases[-1].verdict is Verdict.PARTIAL
+
+
+def test_the_metrics_of_each_version_are_shown_at_its_load(report: SaturationReport) -> None:
+    """The runs that count, and only of versions that were measured: a published table has none."""
+    old, new = (saturated.chosen for saturated in report.measured)
+    sides = report.sides()
+    assert list(sides) == [
+        f"old at c={old.connections}, r={old.rate_per_s}", f"new at c={new.connections}, r={new.rate_per_s}",
+    ]  # fmt: skip
+    assert [len(runs) for runs in sides.values()] == [3, 3]
+    cells = [cell for version in report.measured for cell in version.cells]
+    counted = {run.origin for cell in cells for run in cell.runs if not run.excluded}
+    assert {run for runs in sides.values() for run in runs} <= counted

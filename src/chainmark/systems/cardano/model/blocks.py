@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from chainmark.core import units
 from chainmark.core.metric import Metric
-from chainmark.report.blocks import Column, StackedBar, Table, TableCell, TableRow, short_labels, words
+from chainmark.report.blocks import Column, Table, TableCell, TableRow, short_labels, words
 from chainmark.report.chart import Chart
 from chainmark.systems.cardano.model import modelled
 from chainmark.systems.cardano.model.charts import CurveLine, curve_chart, part_chart, part_rows
@@ -40,7 +42,11 @@ def curve_charts(
 
 
 def parts_chart(
-    labels: Sequence[str], stages: Sequence[str], entries: Sequence[tuple[Metric, Parts]], ends: Sequence[int]
+    labels: Sequence[str],
+    stages: Sequence[str],
+    entries: Sequence[tuple[Metric, Parts]],
+    ends: Sequence[int],
+    errors: Mapping[str, float],
 ) -> Chart:
     """One bar per scenario for every metric, one metric at a time; for a single scenario, one bar per metric.
 
@@ -48,7 +54,8 @@ def parts_chart(
         labels: the scenarios' names.
         stages: the parts' names.
         entries: metrics with the parts of each scenario.
-        ends: the metrics that are shown on paper, which has no selection.
+        ends: the metrics that are shown on paper and on a terminal, which have no selection.
+        errors: the standard errors of the totals, by metric.
     """
     unit = units.display_unit(entries[0][0].unit, [sum(values) for _, parts in entries for values in parts.values()])
     names = [f"{index + 1} {stage}" for index, stage in enumerate(stages)]
@@ -65,7 +72,17 @@ def parts_chart(
     ]
     rows = [row for bar in bars for row in bar]
     pages = [] if alone else [entries[index][0].label for index in ends]
-    return part_chart(rows, names, f"time, {unit.symbol}" if unit.symbol else "", pages)
+    chart = part_chart(rows, names, f"time, {unit.symbol}" if unit.symbol else "", pages)
+    totals = [sum(values) for _, parts in entries for values in parts.values()]
+    beside: dict[Any, str] = {}
+    for metric, parts in entries:
+        sums = {scenario: sum(values) for scenario, values in parts.items()}
+        scale = modelled.row_scale(metric.unit, sums.values(), [errors.get(metric.id, 0.0)], totals)
+        beside |= {
+            metric.label if alone else (metric.label, labels[scenario]): scale.figure(total).text
+            for scenario, total in sums.items()
+        }
+    return replace(chart, beside=beside)
 
 
 def parts_tables(
@@ -106,5 +123,4 @@ def _matrix(id_: str, title: str, stages: Sequence[str], columns: Columns, scale
         for index, stage in enumerate(stages)
     ]
     rows.append(TableRow([TableCell("total"), *(scale.figure(sum(values)) for values in columns.values())]))
-    bars = [StackedBar(name, values, scale.figure(sum(values)).text) for name, values in columns.items()]
-    return Table(id_, title, [*words("stage"), *map(Column, columns)], rows, bars=bars)
+    return Table(id_, title, [*words("stage"), *map(Column, columns)], rows)

@@ -122,7 +122,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
         rows: of ``part_rows``. If they have a ``choice``, a reader selects among them on the screen.
         names: of the parts.
         axis: label of the figures' axis.
-        pages: the choices that are shown on paper.
+        pages: the choices that are shown on paper and on a terminal.
     """
     longest = max((row["end"] for row in rows), default=1.0)
     tips = [
@@ -147,6 +147,7 @@ def part_chart(rows: Sequence[dict[str, Any]], names: Sequence[str], axis: str, 
         series={"part": LegendSeries(names, PART_COLOURS)},
         note="The stages add up to the total. The numbers in a bar are those of the legend.",
         wide=True,
+        on_terminal=True,
         choice="choice" if any("choice" in row for row in rows) else "",
         pages=pages,
     )

@@ -135,8 +135,8 @@ def _contributions(explanation: Explanation) -> list[Block]:
     parts = [[item.values[index] for item in explanation.contributions] for index in range(len(metrics))]
     ends = sorted({0, len(metrics) - 1})
     entries = [(metric, {0: values}) for metric, values in zip(metrics, parts, strict=True)]
-    figure = parts_chart(["modelled"], stages, entries, ends)
     errors = {row.metric_id: row.modelled.standard_error for row in explanation.whole}
+    figure = parts_chart(["modelled"], stages, entries, ends, errors)
     return [figure, matrix_table(metrics, stages, parts, errors.get(metrics[0].id, 0.0))]
 
 

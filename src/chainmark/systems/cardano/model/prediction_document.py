@@ -249,7 +249,7 @@ def _contributions(prediction: Prediction, names: Sequence[str]) -> list[Block]:
     ends = sorted({0, len(ids) - 1})
     errors = {row.metric_id: row.cells[0].modelled.standard_error for row in prediction.rows}
     tables = parts_tables(names, stages, [entries[index] for index in ends], errors)
-    return [parts_chart(names, stages, entries, ends), *tables]
+    return [parts_chart(names, stages, entries, ends, errors), *tables]
 
 
 def _splits(prediction: Prediction, names: Sequence[str]) -> list[Block]:

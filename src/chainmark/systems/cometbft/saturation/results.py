@@ -344,6 +344,15 @@ class SaturationResult(Attachment):
         partial = [Verdict.PARTIAL] if self.interrupted else []
         return worst([*(version.verdict for version in versions), *against, *partial])
 
+    def sides(self) -> dict[str, list[str]]:
+        """The counted runs of each version at its load."""
+        return {
+            f"{version.label} at {cell.name}": [run.origin for run in cell.runs if not run.excluded]
+            for version in self.measured
+            for cell in version.cells
+            if (cell.connections, cell.rate_per_s) == (version.chosen.connections, version.chosen.rate_per_s)
+        }
+
     def finding(self) -> Finding:
         """Whether the second version sustains what the first one sustains."""
         base, other = (version.chosen for version in self.versions)
