@@ -19,7 +19,7 @@ DRAWN = {  # how a tone or an outcome is drawn
     "load_charts._OUTCOME_SHAPES",
     "markdown._SIGNS",
     "terminal._STYLES",
-    "drawn_lines._TONES",
+    "badge._TONES",
 }
 
 
