@@ -88,7 +88,7 @@ def first_exhausted(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Reso
     if result := _first_full(reported, ordered, uses):
         return _exhausted(kind, *result, uses)
     if missed is None and limited is None:
-        return _nothing(kind, missed, reported, uses)
+        return _nothing(kind, uses, "no level missed the SLA, and ")
     if waiting := _first_waiting(kind, reported, ordered, uses):
         return _held_up(kind, *waiting, uses)
     if limited is not None and (missed is None or limited <= missed):
@@ -96,7 +96,7 @@ def first_exhausted(kind: Kind, levels: Sequence[LevelSeen], uses: Sequence[Reso
         return ExhaustedEntry(kind=kind, finding="generator", level=limited, sentence=sentence)
     if missed is not None and (flat := _first_flat(ordered, missed, uses)):
         return _stays(kind, flat, ordered[-1].level, uses)
-    return _nothing(kind, missed, reported, uses)
+    return _nothing(kind, uses)
 
 
 def _first_full(
@@ -117,7 +117,7 @@ def _first_full(
                 break
     if not results:
         return None
-    level, _, _, use = min(results, key=lambda entry: entry[:3])
+    level, _, _, use = min(results)
     return use, level
 
 
@@ -141,18 +141,18 @@ def _first_waiting(
         if use.sort != "waiting" or use.shares:
             continue
         known = [item for item in levels if item.level in use.used]
-        enough = [item for item in known if use.used[item.level] >= max(1.0, _WAITING_SHARE * _at_once(kind, item))]
-        if enough and enough[-1] is known[-1] and _no_more_answers(enough[-1], seen):
-            results.append((-use.used[enough[-1].level], index, use, enough[0].level))
+        enough = [item.level for item in known if _is_much(kind, item.level, use.used[item.level])]
+        if enough and enough[-1] == known[-1].level and _no_more_answers(known[-1], seen):
+            results.append((-use.used[enough[-1]], index, use, enough[0]))
     if not results:
         return None
-    _, _, use, level = min(results, key=lambda item: item[:2])
+    _, _, use, level = min(results)
     return use, level
 
 
-def _at_once(kind: Kind, level: LevelSeen) -> float:
-    """Requests in flight at a level: the number of clients; unknown for a rate."""
-    return level.level if kind == "clients" else 0.0
+def _is_much(kind: Kind, level: float, waiting: float) -> bool:
+    """Whether a large share of the requests in flight waits; at a rate their number is unknown, so one is enough."""
+    return waiting >= (max(1.0, _WAITING_SHARE * level) if kind == "clients" else 1.0)
 
 
 def _first_flat(
@@ -164,10 +164,10 @@ def _first_flat(
         known = [entry for entry in levels if entry.level in use.used]
         if not (use.is_cpu or _is_count(use)):
             continue
-        for at, item in enumerate(known[:-1]):
+        for at, item in enumerate(known):
             values = [use.used[later.level] for later in known[at:]]
             middle = median(values)
-            rose = at > 0 and use.used[known[0].level] <= _ROSE_FROM_SHARE * middle
+            rose = use.used[known[0].level] <= _ROSE_FROM_SHARE * middle
             grew = known[-1].level >= _LOAD_GREW * item.level
             flat = all(abs(value - middle) <= _FLAT_WITHIN * middle for value in values)
             if (
@@ -182,7 +182,7 @@ def _first_flat(
                 break
     if not results:
         return None
-    level, _, use, middle = min(results, key=lambda entry: entry[:2])
+    level, _, use, middle = min(results)
     return use, level, middle
 
 
@@ -206,9 +206,9 @@ def _is_bounded(use: ResourceUse, middle: float) -> bool:
 def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> ExhaustedEntry:
     at_level = level_text(kind, level)
     share = units.plain_percent(min(1.0, use.shares[level]), decimals=0)
-    amount = _amount(use.used[level], use.unit)
+    amount = _amount(use, use.used[level])
     if use.is_cpu:
-        of = f"{amount} of {_amount(use.limit, use.unit)} {'core' if use.limit == 1.0 else 'cores'}"
+        of = f"{amount} of {_amount(use, use.limit)} {'core' if use.limit == 1.0 else 'cores'}"
         text = f"{use.label} reached {of} from {at_level} on"
     elif use.unit == "fraction":
         text = f"{use.label} was busy {share} of the time from {at_level} on"
@@ -216,12 +216,12 @@ def _exhausted(kind: Kind, use: ResourceUse, level: float, uses: Sequence[Resour
         text = f"{use.label} ran {share} of the time, on one core, from {at_level} on"
     else:
         was = "were" if use.label.endswith("s") else "was"
-        text = f"{use.label} {was} full ({amount} of {_amount(use.limit, use.unit)}) from {at_level} on"
+        text = f"{use.label} {was} full ({amount} of {_amount(use, use.limit)}) from {at_level} on"
     return _entry(kind, "exhausted", use, level, text + _beside(use, level, uses))
 
 
 def _held_up(kind: Kind, use: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> ExhaustedEntry:
-    waiting = f"{_amount(use.used[max(use.used)], use.unit)} {use.unit}".rstrip()
+    waiting = f"{_amount(use, use.used[max(use.used)])} {use.unit}".rstrip()
     text = f"{use.label} limited the server from {level_text(kind, level)} on: {waiting} waited"
     return _entry(kind, "waiting", use, level, text + _beside(use, level, uses))
 
@@ -231,18 +231,14 @@ def _stays(
 ) -> ExhaustedEntry:
     use, level, value = flat
     times = units.tidy(last / level, 2)
-    of = f" of {_amount(use.limit, use.unit)}" if use.limit is not None else ""
+    of = f" of {_amount(use, use.limit)}" if use.limit is not None else ""
     of = f"{of} {use.unit}".rstrip()
-    text = f"{use.label} stayed at {_amount(value, use.unit)}{of} from {level_text(kind, level)} on"
+    text = f"{use.label} stayed at {_amount(use, value)}{of} from {level_text(kind, level)} on"
     return _entry(kind, "flat", use, level, f"{text}, while the load grew {times}-fold" + _beside(use, level, uses))
 
 
-def _nothing(
-    kind: Kind, missed: float | None, levels: Sequence[LevelSeen], uses: Sequence[ResourceUse]
-) -> ExhaustedEntry:
-    sentence = "no monitored resource was exhausted"
-    if missed is None and levels:
-        sentence = f"no level missed the SLA, and {sentence}"
+def _nothing(kind: Kind, uses: Sequence[ResourceUse], before: str = "") -> ExhaustedEntry:
+    sentence = f"{before}no monitored resource was exhausted"
     shares = [(share, use.label, level) for use in uses for level, share in use.shares.items()]
     if shares:
         share, label, level = max(shares)
@@ -272,10 +268,10 @@ def _beside(first: ResourceUse, level: float, uses: Sequence[ResourceUse]) -> st
 _OWN = "the server's "
 
 
-def _amount(value: float | None, unit: str) -> str:
+def _amount(use: ResourceUse, value: float | None) -> str:
     if value is None:
         return units.NO_DATA
-    if unit == "bytes":
+    if use.unit == "bytes":
         return units.byte_size(round(value))
     return units.tidy(value, 2 if value < 100.0 else 4)
 
@@ -285,7 +281,7 @@ def exhausted_entries(steps: Sequence[StepEntry], resources: Sequence[ResourceEn
     entries = []
     for kind in dict.fromkeys(step.kind for step in steps):
         chosen = _clean(step for step in steps if step.kind == kind and not step.partial)
-        uses = [use for resource in resources if (use := _use_of(resource, chosen)).used]
+        uses = [use for resource in resources if resource.uses and (use := _use_of(resource, chosen)).used]
         if uses:
             entries.append(first_exhausted(kind, list(_levels_of(chosen)), uses))
     return entries
@@ -320,5 +316,5 @@ def _use_of(resource: ResourceEntry, chosen: Mapping[float, Sequence[StepEntry]]
             limit = next((use.limit for use in readings if use.limit is not None), limit)
         if reported := [use.share for use in readings if use.share is not None]:
             shares[level] = median(reported)
-    highest = max((use.highest for use in resource.uses), default=0.0)
+    highest = max(use.highest for use in resource.uses)
     return ResourceUse(resource.label, resource.unit, resource.sort, used, shares, limit, resource.is_cpu, highest)
