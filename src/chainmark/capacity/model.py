@@ -221,12 +221,12 @@ class StepRequest:
         """The order in the engine's format."""
         order = {
             "url": self.target.url,
-            "headers": [list(header) for header in self.target.access.values()],
+            "headers": self.target.access.values(),
             "requests": [
                 {
                     "method": request.method,
                     "path": request.path,
-                    "headers": [list(header) for header in request.headers],
+                    "headers": request.headers,
                     "body": request.body,
                     "repeatable": request.repeatable,
                     "expect": dict(request.expect),
@@ -240,8 +240,8 @@ class StepRequest:
             "request_coding": self.request_coding,
             "order": self.drawing,
             "mode": self._mode(),
-            "course": [list(point) for point in self.course],
-            "error_pointers": list(self.endpoint.error_pointers),
+            "course": self.course,
+            "error_pointers": self.endpoint.error_pointers,
             "give_up": asdict(self.give_up) if self.give_up else None,
             "tls": {**asdict(self.target.tls), **self.target.access.files()},
             "proxy": proxy.to_engine_request() if (proxy := self.target.access.way) else None,
@@ -322,7 +322,7 @@ class StepResult(Finished):
         """
         series = self.series
         met = {error.kind for error in (*self.errors, *self.warm_up_errors)}
-        if not series.second or not met & UNANSWERED:
+        if not met & UNANSWERED:
             return None
         unanswered = [series.errors[kind] for kind in UNANSWERED & series.errors.keys()]
         answers = [

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.capacity.access import Access
 from chainmark.capacity.figures import figures_of
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.measured import RequestCounts
-from chainmark.capacity.model import GiveUp, LevelKind, LoadLevel, Phase, StepCondition, StepRequest, StepResult
+from chainmark.capacity.model import (
+    HTTP_2,
+    GiveUp,
+    LevelKind,
+    LoadLevel,
+    MixPart,
+    Phase,
+    Request,
+    StepCondition,
+    StepRequest,
+    StepResult,
+)
 from chainmark.capacity.report import endpoint_entry
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
@@ -44,6 +57,33 @@ def test_the_load_request_has_exactly_the_members_of_the_engine() -> None:
     assert isinstance(document["mode"]["closed"]["clients"], int)
     assert document["give_up"] == {"slow_s": 1.0, "slow": 30, "failed": 20}
     assert document["tls"] == {"ca_file": None, "verify": True, "server_name": None}
+
+
+def test_every_setting_of_a_step_reaches_the_engine() -> None:
+    """The engine uses its default for a setting that it does not receive, and measures another load."""
+    parts = (MixPart("a", "/a", 3.0, 1, Sla()), MixPart("b", "/b", 1.0, 2, Sla()))
+    request = Request("GET", "/a", headers=(("Accept", "text/plain"),), expect={"status": [200]}, repeatable=True)
+    access = Access(headers=["X-Network: preprod"], proxy="http://proxy:3128")
+    target = replace(TARGET, access=access, http_version=HTTP_2)
+    endpoint = replace(ENDPOINT, parts=parts, requests=(request, *ENDPOINT.requests))
+    step = StepRequest(
+        target, endpoint, CLIENTS, 1.0, 10.0, think_s=0.5, streams=8, course=((0.0, 16.0), (5.0, 64.0)), seed=7
+    )
+    document = json.loads(step.to_json())
+    assert document["headers"] == [["X-Network", "preprod"]]
+    assert document["proxy"] == {"url": "http://proxy:3128", "authorization": None}
+    assert [each["headers"] for each in document["requests"]] == [[["Accept", "text/plain"]], []]
+    assert [each["expect"] for each in document["requests"]] == [{"status": [200]}, {}]
+    assert [each["repeatable"] for each in document["requests"]] == [True, None]
+    assert document["parts"] == [{"weight": 3.0, "requests": 1}, {"weight": 1.0, "requests": 2}]
+    assert document["mode"] == {"closed": {"clients": 64, "think_s": 0.5}}
+    assert document["course"] == [[0.0, 16.0], [5.0, 64.0]]
+    assert document["error_pointers"] == ["/code"]
+    assert (document["protocol"], document["streams"], document["seed"]) == ("2", 8, 7)
+
+
+def test_only_http_2_shares_connections() -> None:
+    assert json.loads(order(streams=8).to_json())["streams"] == 1
 
 
 def test_a_rate_is_an_open_loop() -> None:
@@ -121,12 +161,15 @@ def test_a_result_has_all_figures_of_the_engine() -> None:
 
 def test_responses_while_draining_do_not_count_as_achieved() -> None:
     """100 per second are due and 90 receive a response in time. Responses after the window do not change this."""
-    result = finished([0.5] * 1000, answered=[90] * 11 + [10] * 11)
+    result = finished([0.5] * 1000, answered=[50, 100, *[90] * 8, 80, *[10] * 11])
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.9)
+    result["series"]["ok"] = [count - 5 for count in result["series"]["ok"]]
+    result["series"]["failed"] = [5] * 22
+    assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.9), "errors are responses"
 
 
 def test_a_window_shorter_than_a_second_is_judged_by_its_counts() -> None:
-    result = finished([0.1] * 40, window_s=0.4, unsent=10, answered=[90, 40])
+    result = finished([0.1] * 36, window_s=0.4, failed=4, unsent=10, answered=[90, 40])
     assert StepResult.of(order(RATE), result).achieved_share() == pytest.approx(0.8)
 
 
@@ -148,6 +191,25 @@ def test_error_responses_end_a_silence() -> None:
     assert StepResult.of(order(), result).silence() is None
     result["series"]["errors"] = {"timeout": [1, 0, 2, 2, 2]}
     assert StepResult.of(order(), result).silence() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("answered", "timeouts", "since"),
+    [
+        pytest.param([4, 4, 0, 0], 1, 2.0, id="two seconds without an answer are a silence"),
+        pytest.param([4, 4, 4, 0], 1, None, id="one second is not"),
+        pytest.param([0, 0, 0], 1, 0.0, id="it never answered"),
+        pytest.param([4, 4, 0, 0], 0, None, id="it answered every request"),
+        pytest.param([], 1, None, id="the step ended within a second"),
+    ],
+)
+def test_a_silence_begins_with_the_first_second_without_an_answer(
+    answered: list[int], timeouts: int, since: float | None
+) -> None:
+    result = finished([0.1] * 8, failed=timeouts, answered=answered)
+    for status in result["classes"]:
+        status["class"] = "timeout"
+    assert StepResult.of(order(), result).silence() == since
 
 
 def test_levels_are_shown_with_their_unit() -> None:
@@ -185,6 +247,7 @@ def test_a_step_has_the_same_figures_in_every_output() -> None:
     step = judge(
         StepResult.of(order(), finished([0.1] * 990 + [2.0] * 10)), Sla(), Phase.PROBE, read_histogram=Latencies
     )
+    assert step.condition(StepCondition.P95) is None, "the SLA has no such limit"
     figures = dict(figures_of(step))
     result = EndpointResult(ENDPOINT, Sla(), fixed=[step])
     [row] = steps_frame([result]).to_dicts()
