@@ -21,19 +21,16 @@ _FEWEST = 5  # values needed to estimate a spread
 _FEWEST_IN_GROUP = 3  # of two values, either may be the outlier
 _MAD_TO_SD = 1.4826  # for a normal distribution
 _MEAN_TO_SD = 1.2533  # the same for the mean distance, if more than half of the values are equal
-_DIGITS = 6
 
 
 def breakdowns_of(sides: Sequence[ChartSide], metric: Metric, population: Population) -> list[Breakdown]:
-    """The breakdowns of a metric by every key of its population, if it decides or its distribution is drawn.
+    """The breakdowns of a metric by every key of its population for which its runs describe the means.
 
     Args:
         sides: baseline and candidate.
         metric: the metric.
         population: of the metric, which defines the keys.
     """
-    if not population.breakdowns or not metric.is_shown_closely:
-        return []
     left, right = (_side_means(side, metric, population) for side in sides)
     keys = [key for key in population.breakdowns if left[key].of or right[key].of]
     return [_breakdown(metric, key, sides, (left[key], right[key])) for key in keys]
@@ -72,22 +69,20 @@ def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = N
 
     A value in a group of fewer than three has no reference.
     """
-    if not means.of:
-        return _Spread(None, {}, set())
-    groups: dict[str, list[str]] = {}
+    groups: dict[str | None, list[str]] = {}
     for name in means.of:
-        groups.setdefault((group_of or {}).get(name, ""), []).append(name)
-    median = median_of([mean for mean, _ in means.of.values()])
+        groups.setdefault((group_of or {}).get(name), []).append(name)
+    median = median_of([mean for mean, _ in means.of.values()]) if means.of else None
     middles = {group: median_of([means.of[name][0] for name in names]) for group, names in groups.items()}
     medians = {name: middles[group] for group, names in groups.items() for name in names}
     if len(means.of) < _FEWEST:
         return _Spread(median, {}, set(), medians)
     distances = {name: abs(mean - medians[name]) for name, (mean, _) in means.of.items()}
-    messages = [names for names in groups.values() if len(names) >= _FEWEST_IN_GROUP]
-    common = _scale([distances[name] for names in messages for name in names])
+    judged = [names for names in groups.values() if len(names) >= _FEWEST_IN_GROUP]
+    within_all = [name for names in judged for name in names]
     scores: dict[str, float] = {}
-    for names in messages:
-        scale = _scale([distances[name] for name in names]) if len(names) >= _FEWEST else common
+    for names in judged:
+        scale = _scale([distances[name] for name in (names if len(names) >= _FEWEST else within_all)])
         scores |= {name: distances[name] / scale if scale > 0.0 else 0.0 for name in names}
     outlying = {
         name
@@ -100,8 +95,6 @@ def _spread(means: Means, metric: Metric, group_of: Mapping[str, str] | None = N
 
 
 def _scale(distances: Sequence[float]) -> float:
-    if not distances:
-        return 0.0
     return _MAD_TO_SD * median_of(distances) or _MEAN_TO_SD * float(np.mean(distances))
 
 
@@ -113,11 +106,10 @@ def _grouping(side: ChartSide, key: str) -> Grouping | None:
 def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tuple[Means, Means]) -> Breakdown:
     left, right = means
     groupings = [_grouping(side, key) for side in sides]
-    spread, other = (
+    before, after = spreads = [
         _spread(mean, metric, grouping.of if grouping else None)
         for mean, grouping in zip(means, groupings, strict=True)
-    )
-    spreads = (spread, other)
+    ]
     label = next((grouping.label for grouping in groupings if grouping), "")
     names = sorted({*left.of, *right.of})
     score = {name: max((spread.scores[name] for spread in spreads if name in spread.scores), default=None)
@@ -136,21 +128,21 @@ def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tupl
         values=shown,
         baseline=[_mean(left, name) for name in shown],
         candidate=[_mean(right, name) for name in shown],
-        baseline_n=[left.of.get(name, (0.0, 0))[1] for name in shown],
-        candidate_n=[right.of.get(name, (0.0, 0))[1] for name in shown],
+        baseline_n=[left.of[name][1] if name in left.of else 0 for name in shown],
+        candidate_n=[right.of[name][1] if name in right.of else 0 for name in shown],
         change=[change[name] for name in shown],
         z=[_rounded(score[name]) for name in shown],
         stands_out=[out[name] for name in shown],
-        median_baseline=_rounded(spreads[0].median),
-        median_candidate=_rounded(spreads[1].median),
+        median_baseline=_rounded(before.median),
+        median_candidate=_rounded(after.median),
         group_label=label,
-        group_medians_baseline=[_rounded(spread.medians.get(name)) for name in shown] if label else [],
-        group_medians_candidate=[_rounded(other.medians.get(name)) for name in shown] if label else [],
+        group_medians_baseline=[_rounded(before.medians.get(name)) for name in shown] if label else [],
+        group_medians_candidate=[_rounded(after.medians.get(name)) for name in shown] if label else [],
         left_out=len(names) - len(shown),
     )
 
 
-def _where(name: str, spreads: tuple[_Spread, _Spread]) -> str:
+def _where(name: str, spreads: Sequence[_Spread]) -> str:
     left, right = (name in spread.outlying for spread in spreads)
     if left and right:
         return "both"
@@ -169,4 +161,4 @@ def _change(left: Means, right: Means, name: str, *, ratio: bool) -> float | Non
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else units.rounded(value, _DIGITS)
+    return None if value is None else units.rounded(value)

@@ -159,7 +159,7 @@ class LoadedRun:
             return pl.DataFrame()
         frame = self._run.samples(population_id, columns)
         population = self.catalogue.population(population_id)
-        if frame.height * (len(metrics) + len(population.keys) + 1) <= _CACHED_CELLS:
+        if frame.height * (len(metrics) + len(population.keys)) <= _CACHED_CELLS:
             self._cached[population_id] = self._run.samples(population_id)  # small: one read serves every column
         return frame
 
@@ -190,8 +190,6 @@ class LoadedRun:
         """
         if self._defines(metric, population):
             return self._descriptions().of(metric.id)
-        if not any(item.id == population.id for item in self.catalogue.populations):
-            return MetricDescription(metric.id, 0)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
 
     def read_description(self) -> None:

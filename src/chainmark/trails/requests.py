@@ -74,7 +74,7 @@ class FollowsRequests:
 
 
 def _has_slowest(run: SealedRun) -> bool:
-    return run.keeps(f"events/{_EVENTS}.parquet") and run.keeps("events/steps.parquet")
+    return run.keeps(f"events/{_EVENTS}.parquet")
 
 
 def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
@@ -95,6 +95,6 @@ def request_lifecycles(run: SealedRun, trail: Trail) -> pl.LazyFrame | None:
     return (
         run.scan_events(trail.events)
         .rename({"asked": "request_text"}, strict=False)  # the column of early runs
-        .join(steps, on="step", how="left", maintain_order="left")
+        .join(steps, on="step")
         .with_columns(outcome=pl.when(right).then(pl.lit(_DONE)).otherwise(pl.format("failed: {}", "class")))
     )

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.compare import compare
-from chainmark.compare.breakdowns import MOST_VALUES, _joined, _spread
+from chainmark.compare.breakdowns import MOST_VALUES, _breakdown, _joined, _spread, breakdowns_of
+from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.samples import ChartSide
 from chainmark.core.comparison import Breakdown, Comparison, Scale
 from chainmark.core.manifest import Grouping
 from chainmark.stats import description
@@ -132,6 +134,10 @@ def test_four_hosts_are_too_few_for_an_outlier() -> None:
     cpu = next(item for item in breakdowns if item.metric_id == "cpu_cores")
     assert set(cpu.stands_out) == {""}
     assert cpu.z == [None] * 4
+    assert cpu.median_baseline == 1.0, "they still have a median"
+    cpu = _by_node(means | {"e": 1.0}, means | {"e": 1.0})
+    assert (cpu.values[0], cpu.stands_out[0]) == ("d", "both"), "five are enough"
+    assert cpu.z == [3.98947, *[0.0] * 4]
 
 
 @pytest.mark.parametrize("better", ["lower", "higher"])
@@ -195,6 +201,7 @@ def test_each_side_is_judged_within_its_own_groups() -> None:
     cpu = next(item for item in compared.breakdowns if item.metric_id == "cpu_cores")
     outliers = dict(zip(cpu.values, cpu.stands_out, strict=True))
     assert {name: where for name, where in outliers.items() if where} == {f"far-{i}": "candidate" for i in range(3)}
+    assert cpu.group_label == "region"
     far = cpu.values.index("far-0")
     assert (cpu.group_medians_baseline[far], cpu.group_medians_candidate[far]) == pytest.approx((3.0, 1.055), abs=1e-5)
 
@@ -223,3 +230,83 @@ def test_a_host_of_one_side_has_no_value_on_the_other() -> None:
 def test_changes_are_absolute_if_a_mean_is_not_positive() -> None:
     cpu = _by_node({"a": -0.5, "b": 2.0}, {"a": 0.5, "b": 3.0})
     assert (cpu.scale, cpu.values, cpu.change) == (Scale.ABSOLUTE, ["a", "b"], [1.0, 1.0])
+
+
+def _figures(before: Means, after: Means, **changes: object) -> Breakdown:
+    """The breakdown of a metric with these means, without samples."""
+    metric = catalogue().metric("fetch_s").model_copy(update={"margin": 0.25, "floor": 0.5, **changes})
+    sides_without_runs = [ChartSide("baseline", "v1", []), ChartSide("candidate", "v2", [])]
+    return _breakdown(metric, "host", sides_without_runs, (before, after))
+
+
+def test_values_that_changed_come_first_then_by_distance_then_by_name() -> None:
+    """Their scores are those of the side on which they are more extreme; a change of the margin is not larger."""
+    before = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.5, "e": 2.0, "f": 2.0, "gone": 1.9}
+    after = {"a": 1.0, "b": 1.0, "c": 1.25, "d": 1.5, "e": 2.0, "f": 2.75, "new": 1.5}
+    figures = _figures(Means({name: (value, 1) for name, value in before.items()}),
+                       Means({name: (value, 1) for name, value in after.items()}))  # fmt: skip
+    assert figures.values == ["f", "a", "b", "c", "e", "gone", "d", "new"]
+    figures = _figures(Means({"a": (1.0, 1)}), Means({"a": (2.0, 1)}))
+    assert (figures.median_baseline, figures.median_candidate) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "scale"),
+    [
+        pytest.param({"a": 4.0, "b": 0.5}, {"a": 4.8, "b": 0.65}, Scale.RELATIVE, id="by 30 % instead of 20 %"),
+        pytest.param({"a": -0.5, "b": 3.0}, {"a": -0.2, "b": 3.8}, Scale.ABSOLUTE, id="by 0.8 s instead of 0.3 s"),
+    ],
+)
+def test_the_order_depends_on_the_scale_of_changes(
+    before: dict[str, float], after: dict[str, float], scale: Scale
+) -> None:
+    figures = _figures(Means({name: (value, 1) for name, value in before.items()}),
+                       Means({name: (value, 1) for name, value in after.items()}))  # fmt: skip
+    assert (figures.scale, figures.values) == (scale, ["b", "a"])
+
+
+def test_changes_from_zero_are_absolute() -> None:
+    figures = _figures(Means({"a": (0.0, 1)}), Means({"a": (2.0, 1)}))
+    assert (figures.scale, figures.change) == (Scale.ABSOLUTE, [2.0])
+
+
+def test_figures_have_six_digits() -> None:
+    figures = _figures(Means({"a": (1.23456789, 1)}), Means({"a": (2.0, 1)}))
+    assert (figures.baseline, figures.median_baseline) == ([1.23457], 1.23457)
+
+
+def test_equal_values_have_no_distance() -> None:
+    equal = Means(dict.fromkeys("abcde", (1.0, 1)))
+    assert _figures(equal, equal).z == [0.0] * 5
+
+
+def test_a_key_that_only_one_side_has_is_broken_down() -> None:
+    """The other side's runs may be from before the key was recorded."""
+    baseline, candidate = (side[0] for side in sides(repetitions=1, seconds=30))
+    means = {f"node-{index}": 1.0 for index in range(5)} | {"slow": 9.0}
+    run = with_hosts(means, candidate)
+    del baseline.frames["node_second"]
+    metric, population = run.catalogue.metric("cpu_cores"), run.catalogue.population("node_second")
+    charted = [
+        ChartSide("baseline", "v1", [LoadedRun(baseline)]),
+        ChartSide("candidate", "v2", [LoadedRun(run)]),
+    ]
+    (cpu,) = breakdowns_of(charted, metric, population)
+    assert (cpu.values[0], cpu.stands_out[0], cpu.median_baseline) == ("slow", "candidate", None)
+    assert (cpu.baseline, cpu.z[1:]) == ([None] * 6, [0.0] * 5)
+
+
+def test_the_spread_within_a_group_of_five_is_its_own_and_three_are_judged_by_that_of_all() -> None:
+    """Hosts of a distant region vary more. Their spread must not hide an outlier of a near region."""
+    metric = catalogue().metric("fetch_s")
+    far = {f"far-{index}": (10.0 + 3.0 * index, 1) for index in range(8)}
+    near = {f"near-{index}": (1.0 + 0.01 * index, 1) for index in range(4)} | {"near-4": (3.0, 1)}
+    few = {"few-0": (1.0, 1), "few-1": (1.1, 1), "few-2": (1.2, 1), "few-3": (4.0, 1)}
+    few |= {f"three-{index}": (1.0 + 0.05 * index, 1) for index in range(3)}
+    few |= {"two-0": (1.0, 1), "two-1": (30.0, 1)}
+    means = Means(far | near | few)
+    spread = _spread(means, metric, {name: name.partition("-")[0] for name in means.of})
+    assert spread.outlying == {"near-4"}
+    assert {name for name in few if name in spread.scores} == {name for name in few if not name.startswith("two")}
+    two = _spread(Means({"a-0": (1.0, 1), "b-0": (3.0, 1)}), metric, {"a-0": "a", "b-0": "b"})
+    assert (two.scores, two.medians) == ({}, {"a-0": 1.0, "b-0": 3.0})
