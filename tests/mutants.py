@@ -9,6 +9,7 @@ hundredths of a second per fault instead of the seconds of a separate pytest. Ti
 
 from __future__ import annotations
 
+import ast
 import difflib
 import gc
 import json
@@ -75,6 +76,39 @@ class Fault:
     change: Change
 
 
+_UNDECORATED = "undecorated_"
+# Those that mutmut handles itself, and those with which the function's name or absence matters.
+_LEFT_DECORATED = {"staticmethod", "classmethod", "overload", "abstractmethod"}
+
+
+def undecorated(code: str) -> str:
+    """The same code with the body of each decorated function in a function without decorators, which mutmut requires.
+
+    ``@property def x(self): …`` becomes ``def undecorated_x(self): …`` and ``x = property(undecorated_x)``.
+    """
+    lines = code.splitlines()
+    for function in reversed(_decorated(ast.parse(code).body)):
+        names = [ast.unparse(decorator) for decorator in function.decorator_list]
+        body = lines[function.lineno - 1 : function.end_lineno]
+        body[0] = body[0].replace(f"def {function.name}", f"def {_UNDECORATED}{function.name}", 1)
+        wrapped = "".join(f"{name}(" for name in names) + _UNDECORATED + function.name + ")" * len(names)
+        assignment = f"{' ' * function.col_offset}{function.name} = {wrapped}"
+        lines[function.decorator_list[0].lineno - 1 : function.end_lineno] = [*body, assignment]
+    return "\n".join([*lines, ""])
+
+
+def _decorated(body: Sequence[ast.stmt]) -> list[ast.FunctionDef]:
+    """The decorated functions of a module and of its classes, without those of protocols, which have no code."""
+    functions: list[ast.FunctionDef] = []
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not any("Protocol" in ast.unparse(base) for base in node.bases):
+            functions += _decorated(node.body)
+        elif isinstance(node, ast.FunctionDef) and node.decorator_list:
+            if _LEFT_DECORATED.isdisjoint(map(ast.unparse, node.decorator_list)):
+                functions.append(node)
+    return functions
+
+
 @dataclass(frozen=True)
 class Result:
     """The result of testing the faults of one file."""
@@ -98,6 +132,7 @@ def faults_of(mutated: MutatedFile) -> list[Fault]:
         delta = list(difflib.ndiff(body(f"{function}__mutmut_orig"), body(name)))
         was, becomes = (" ".join(line[2:] for line in delta if line.startswith(sign)) for sign in ("- ", "+ "))
         shown = function.removeprefix("x").lstrip("_ǁ").replace("ǁ", ".") if "ǁ" in function else function[2:]
+        shown = shown.replace(_UNDECORATED, "")
         # "strict" of a zip only asserts that both have the same length: without an error, nothing changes. A test that
         # does not detect XX around a text does not detect capitals either.
         if _STRICT.sub("", was).lower() != _STRICT.sub("", becomes).lower():
@@ -129,7 +164,10 @@ class Trial:
         """Test all faults."""
         entered, seconds = self._look(session.items)
         gc.freeze()  # a garbage collection in a child would copy all memory that it shares with its parent
-        left, tried, most = list(reversed(self.faults)), dict[Forked, Fault](), at_a_time()
+        every = {function for functions in entered.values() for function in functions}
+        self.survivors += [fault.change for fault in self.faults if fault.function not in every]
+        left = [fault for fault in reversed(self.faults) if fault.function in every]
+        tried, most = dict[Forked, Fault](), at_a_time()
         while left or tried:
             while left and len(tried) < most:
                 fault = left.pop()
@@ -270,7 +308,7 @@ def ended(processes: Collection[Forked]) -> list[Forked]:
 
 def _try_file(file: str, functions: Collection[str], tests: Sequence[str], folder: Path) -> int:
     """Test the faults of one file, in this process and its children."""
-    mutated = mutate_file_contents(file, (ROOT / file).read_text())
+    mutated = mutate_file_contents(file, undecorated((ROOT / file).read_text()))
     (folder / file).write_text(mutated.code)
     os.environ["MUTANT_UNDER_TEST"] = ""
     sys.path.insert(0, str(folder / "src"))

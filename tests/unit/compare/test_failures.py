@@ -258,6 +258,14 @@ def test_failing_more_often_is_judged_by_the_candidates_tail(
         assert [text[:11] for text in failures.reasons[:-2]] == ["failed by B", "failed by A"]
 
 
+def test_invalid_runs_neither_dilute_nor_prove_failures() -> None:
+    """Whether the subject would have failed them is unknown. With 30 of them counted as passed, p would be 0.0006."""
+    failures = _failures(_side("a", 5, "x", invalid=30), _side("b", 2, *["x"] * 4))
+    assert failures.verdict is Verdict.INCONCLUSIVE
+    failures = _failures(_side("a", 5, "x"), _side("b", 1, *["x"] * 5, invalid=30))
+    assert failures.verdict is Verdict.FAIL
+
+
 def test_a_candidate_that_fails_less_often_than_its_baseline_does_not_fail() -> None:
     assert _failures(_side("a", 1, *["x"] * 5), _side("b", 5, "x")).verdict is Verdict.INCONCLUSIVE
 

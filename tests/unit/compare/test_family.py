@@ -77,6 +77,11 @@ def test_the_column_of_a_positive_metric_has_logarithms_that_increase_towards_wo
     assert column.candidate.tolist() == pytest.approx([value - margin for value in candidate])
 
 
+def test_the_margin_of_a_difference_from_zero_is_the_floor() -> None:
+    column = _gated([0.0, 0.0], [1.0, 2.0], metric(Kind.DIFFERENCE, floor=0.05, gating=True)).column
+    assert column.candidate.tolist() == pytest.approx([0.95, 1.95])
+
+
 @pytest.mark.parametrize(("better", "sign"), [(Better.LOWER, 1.0), (Better.HIGHER, -1.0)])
 def test_the_column_of_a_count_is_in_its_unit_although_it_is_compared_by_ratio(better: Better, sign: float) -> None:
     """The margin is a tenth of the baseline's pooled rate of 0.03."""

@@ -341,6 +341,18 @@ def test_one_run_against_three_has_the_noise_of_the_three(*, flipped: bool) -> N
     assert wide.high == pytest.approx(math.expm1(stats.t.isf(ONE_LOOK, 2.0) * error), rel=1e-6)
 
 
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_rate_of_one_run_against_three_has_the_noise_of_each_sides_mean(*, flipped: bool) -> None:
+    """Rates of 1 against 2: the baseline's noise counts twofold, and that of three runs is divided by √3."""
+    ratio = 0.5 if flipped else 2.0
+    one, three = side([1.0], total=1e7, exposure=10**7), side([1.96, 2.0, 2.04], total=6e7, exposure=3 * 10**7)
+    judgement = judged(metric(Kind.COUNT), *((three, one) if flipped else (one, three)))
+    noise = math.hypot(ratio * 0.04 / math.sqrt(3.0), 0.04) if flipped else math.hypot(ratio * 0.04, 0.04 / 3**0.5)
+    base = 2.0 if flipped else 1.0
+    half = stats.t.isf(ONE_LOOK, 2.0) * noise / base
+    assert judgement.high == pytest.approx(ratio - 1.0 + half, rel=1e-6)
+
+
 # Two archived runs with values of 1 and e^0.02: a deviation of 1.414 % with one degree of freedom.
 ARCHIVE = archived([stub_run("v1", math.exp(0.02 * place), place) for place in (0, 1)])
 

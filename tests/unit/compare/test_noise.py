@@ -161,6 +161,15 @@ def test_runs_that_are_not_judged_do_not_count_as_noise(changes: dict[str, objec
     assert Archive((), manifest("v1", 1), runs).deviations([("x_s", "mean", DIFFERENCE)]).shape == (1, 1)
 
 
+def test_the_compared_runs_are_not_noise_of_their_own() -> None:
+    """A store contains them. Counted twice, their noise would look better known than it is."""
+    runs = group("v1", 1.0, 3.0, 101.0)
+    archive = Archive({"v1-2"}, manifest("v1", 1), runs)
+    spread = archive.spread("x_s", "mean", DIFFERENCE)
+    assert spread is not None
+    assert (spread.variance, spread.degrees_of_freedom, spread.runs) == (pytest.approx(2.0), 1.0, 2)
+
+
 def distribution(n: int, mean: float) -> Distribution:
     return Distribution(n=n, n_null=0, mean=mean, sd=None, min=mean, max=mean, centiles=[])
 

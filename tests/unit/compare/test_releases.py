@@ -158,6 +158,26 @@ def test_the_level_compensates_for_one_outlier_of_the_baseline() -> None:
     assert changes[BaselineKind.HISTORY][1] < changes[BaselineKind.RUN][1]
 
 
+def test_releases_after_the_baseline_are_not_part_of_its_level() -> None:
+    """Two releases after it every metric became 20 % slower, and the candidate is as slow."""
+    later = [run(f"v1.{number}", number, [1.2] * 6) for number in range(91, 96)]
+    runs = [*history(), run("v1.90", 90, [1.0] * 6), *later]
+    past = Past(baseline=BaselineKind.HISTORY)
+    decided = decide([runs[-6]], [run("v1.99", 99, [1.2] * 6)], runs, past)
+    assert decided.judgements[0].change == pytest.approx(0.2, abs=0.02)
+    assert "the baseline is the level of" in decided.judgements[0].noise
+
+
+def test_several_runs_per_side_show_their_own_noise_and_not_that_of_releases() -> None:
+    pairs = [[run(version, month, [1.0 + 0.01 * month] * 6) for month in (98, 99)] for version in ("v1.98", "v1.99")]
+    for number, each in enumerate(pairs[0] + pairs[1]):
+        each.manifest.run_id = f"run-{200 + number}"
+    decided = decide(*pairs, history())
+    assert decided.releases is None
+    assert decided.judgements[0].noise == "between 2 + 2 runs and 6 of the archive"
+    assert decide(pairs[0], pairs[1][:1], history()).releases is not None
+
+
 def test_false_alarms_stay_below_the_stated_error() -> None:
     """Equal releases are judged against their predecessors. Few metrics are called worse, and most are decided."""
     outcomes: list[Outcome] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.manifest import Configuration, Gate, GateStatus, Scalar, Subject
+from chainmark.core.manifest import Configuration, Gate, GateKind, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab.protocols import Execution, ExecutionRequest
@@ -36,6 +36,7 @@ class StandIn:
 
     on_run: Callable[[int], None] = lambda _: None
     invalid: frozenset[int] = frozenset()
+    kind: GateKind = GateKind.INSTRUMENT  # of the gate that those runs do not meet
     lacks: str = ""
     name: str = "cometbft"
     title: str = "CometBFT"
@@ -73,7 +74,16 @@ class StandIn:
             configuration=Configuration(),
             conditions={},
             counts={},
-            gates=[Gate(id="load_met", label="offered load met", status=status, measured="91 %", limit=">= 98 %")],
+            gates=[
+                Gate(
+                    id="load_met",
+                    label="offered load met",
+                    status=status,
+                    measured="91 %",
+                    limit=">= 98 %",
+                    kind=self.kind,
+                )
+            ],
             profiles=list(order.profiles),
         )
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from chainmark.core.errors import UsageError
-from chainmark.core.manifest import ExperimentLength
+from chainmark.core.manifest import ExperimentLength, GateKind, Status
 from chainmark.core.progress import Progress
 from chainmark.lab.experimenting import Experimenter, OpenExperiment, read_record
 from chainmark.lab.protocols import Execution, ExecutionRequest
@@ -99,6 +99,15 @@ def test_a_run_that_failed_because_of_the_instrument_is_repeated_in_its_place(tm
     assert [run.manifest.is_evidence for run in experiment.runs] == [True, False, True]
     assert experiment.rounds == 1
     assert listener.messages == [(1, 4), (2, 4), (3, 5)]
+
+
+def test_a_run_that_the_subject_failed_is_not_repeated(tmp_path: Path) -> None:
+    """It is evidence. Repeated until it passes, a version that fails every second run would look faultless."""
+    experiment = _begun(tmp_path, StandIn(invalid=frozenset({2}), kind=GateKind.SUBJECT))
+    assert experiment.next_round()
+    assert [place[0] for place in _places(experiment)] == ["baseline", "candidate"]
+    assert [run.manifest.status for run in experiment.runs] == [Status.VALID, Status.FAILED]
+    assert (experiment.rounds, is_evidence(experiment.runs[1].manifest)) == (1, True)
 
 
 @pytest.mark.parametrize(("invalid", "ends"), [({1, 2}, True), ({1, 2, 3}, False)])

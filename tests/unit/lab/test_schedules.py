@@ -83,6 +83,15 @@ def test_a_slow_drift_affects_both_versions_equally() -> None:
     assert rising < 0.9 * len(loads), "loads in ascending order would be confounded with time"
 
 
+def test_every_repetition_runs_the_loads_in_a_random_order_of_its_own() -> None:
+    """Always the same order would confound the loads with what changes within a repetition, a full disk for example."""
+    loads = len(_LOADS)
+    orders = [[step.load for step in grid_steps(_LOADS, ["a"], 3, seed)] for seed in (1, 2)]
+    parts = [tuple(order[at : at + loads]) for order in orders for at in range(0, 3 * loads, loads)]
+    assert len(set(parts)) == 6
+    assert tuple(sorted(_LOADS)) not in parts
+
+
 def _searched(plan: SweepPlan, keeps_up: Callable[[int], bool]) -> dict[int, bool]:
     outcomes: dict[int, bool] = {}
     while (load := next_load(outcomes, plan)) is not None:
@@ -257,6 +266,9 @@ def _run(standings: dict[SweepLoad, Standing | None]) -> dict[SweepLoad, Standin
         (({10: _LOST}, {1: None, 2: None, 3: None}), (2, 1)),
         (({10: _LOST}, {1: _KEPT, 2: None, 3: None, 4: None}), (2, 3)),
         (({100: _KEPT, 200: _LOST}, {100: _KEPT, 200: _LOST}), None),
+        # A load whose interval includes the threshold bounds nothing: a lower one may be lost, a higher one sustained.
+        (({100: None, 200: None, 400: _UP, 800: _LOST},), (1, 100)),
+        (({100: _KEPT, 200: _DOWN, 400: None, 800: None},), (1, 400)),
     ],
 )
 def test_a_bisection_selects_the_load_that_divides_best(

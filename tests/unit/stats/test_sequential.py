@@ -516,13 +516,14 @@ def test_the_family_is_tested_by_the_largest_and_the_three_largest_statistics(me
 def test_the_step_down_matches_westfall_and_young() -> None:
     """Each metric is tested against the largest of the less extreme ones. A less extreme one has no smaller p-value."""
     rng = np.random.default_rng(73)
-    null, observed = rng.standard_normal((50, 5)), np.array([0.4, 2.0, 1.9, -1.0, 1.0])
+    null, observed = rng.standard_normal((50, 5)), np.array([0.4, 1.5, 1.49, -1.0, 1.0])
     order = np.argsort(-observed)
     expected, highest = {}, 0.0
     for place, index in enumerate(order.tolist()):
         highest = max(highest, rank(null[:, order[place:]].max(axis=1).tolist(), observed[index]))
         expected[index] = highest
     assert sequential._step_down(null, observed, order) == tuple(expected[index] for index in range(5))
+    assert rank(null[:, [2, 4, 0, 3]].max(axis=1).tolist(), 1.49) < expected[1] == expected[2], "it is raised"
 
 
 def test_a_single_look_has_the_whole_error_and_the_number_of_draws_hardly_matters() -> None:

@@ -41,7 +41,7 @@ class Window:
     @property
     def seconds(self) -> int:
         """Whole seconds of the window."""
-        return int((self.end_ns - self.start_ns) // NS)
+        return (self.end_ns - self.start_ns) // NS
 
     def contains(self, column: str) -> pl.Expr:
         """Whether a time is in the window."""

@@ -38,7 +38,7 @@ from chainmark.systems.cometbft.ingest import (
     observed_commits,
     read_page,
 )
-from chainmark.systems.cometbft.profile import NodeNetwork
+from chainmark.systems.cometbft.profile import Load, NodeNetwork
 from chainmark.systems.cometbft.rotating import HEIGHT_SCHEMA, JOINER_SCHEMA
 from chainmark.systems.cometbft.rpc import Block, RpcError, parse_time
 from chainmark.systems.cometbft.shape import peer_choice
@@ -465,6 +465,12 @@ def test_a_window_includes_its_start_and_excludes_its_end() -> None:
     times = pl.DataFrame({"at_ns": [NS - 1, NS, 3 * NS + NS // 2 - 1, 3 * NS + NS // 2]})
     assert times.filter(window.contains("at_ns"))["at_ns"].to_list() == [NS, 3 * NS + NS // 2 - 1]
     assert times.select(window.time_s("at_ns")).to_series().to_list()[1] == 0.0
+
+
+def test_the_window_is_the_load_without_its_warm_up() -> None:
+    """Blocks of an empty network and cold caches are not the release's figures."""
+    load = Load(warm_up_s=2.5, duration_s=10.0)
+    assert Window.of_load(7 * NS, load) == Window(9 * NS + NS // 2, 19 * NS + NS // 2)
 
 
 def test_a_restarted_node_is_found_by_its_start_time() -> None:

@@ -68,7 +68,7 @@ def test_joining_nodes_are_in_order_of_time() -> None:
     begun_ns = {"b": 13 * NS, "c": 12 * NS, "a": 13 * NS}
     rows = [(host, at_ns, at_ns, None, None, True) for host, at_ns in begun_ns.items()]
     joiners = pl.DataFrame(rows, schema=JOINER_SCHEMA, orient="row")
-    memory = pl.DataFrame({"host": ["c", "a"], "rss_bytes": [3, 1]})
+    memory = pl.DataFrame({"host": ["c", "c", "a"], "rss_bytes": [3, 2, 1]})
     frame = joiner_samples(joiners, memory, WINDOW)
     # The node that was never sampled, because it died at once, was started and has a row.
     assert frame.select("host", "joiner_rss_max_bytes").rows() == [("c", 3.0), ("a", 1.0), ("b", None)]
