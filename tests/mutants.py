@@ -103,9 +103,12 @@ def _decorated(body: Sequence[ast.stmt]) -> list[ast.FunctionDef]:
     for node in body:
         if isinstance(node, ast.ClassDef) and not any("Protocol" in ast.unparse(base) for base in node.bases):
             functions += _decorated(node.body)
-        elif isinstance(node, ast.FunctionDef) and node.decorator_list:
-            if _LEFT_DECORATED.isdisjoint(map(ast.unparse, node.decorator_list)):
-                functions.append(node)
+        elif (
+            isinstance(node, ast.FunctionDef)
+            and node.decorator_list
+            and _LEFT_DECORATED.isdisjoint(map(ast.unparse, node.decorator_list))
+        ):
+            functions.append(node)
     return functions
 
 
