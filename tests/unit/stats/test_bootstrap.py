@@ -19,6 +19,7 @@ from chainmark.stats.bootstrap import (
     standard_error,
 )
 from chainmark.stats.centiles import FloatArray, centile
+from chainmark.stats.units import block_length
 
 
 def autoregressive(n: int, rho: float, seed: int = 1) -> FloatArray:
@@ -91,6 +92,22 @@ def test_the_block_length_agrees_with_arch(n: int, rho: float) -> None:
     expected = float(arch_block_length(values)["stationary"].iloc[0])
     # arch scales each lag by the norms of its overlap, which can move the cut-off by one lag for a small n.
     assert optimal_block_length(values) == pytest.approx(max(1.0, expected), rel=0.25 if n < 1000 else 0.1, abs=0.5)
+
+
+def test_a_population_has_the_block_length_of_its_slowest_metric() -> None:
+    """Too short blocks would make the error of that metric too small."""
+    rng = np.random.default_rng(5)
+    fast, slow = rng.normal(size=2000), np.empty(2000)
+    slow[0] = 0.0
+    for place in range(1, 2000):
+        slow[place] = 0.95 * slow[place - 1] + rng.normal()
+    counts = np.ones(2000)
+    lengths = [optimal_block_length(values) for values in (fast, slow)]
+    assert lengths[1] > 5.0 * lengths[0]
+    series = [(fast, counts), (slow, counts)]
+    for each in (series, series[::-1]):
+        assert block_length(each, ordered=True) == lengths[1]
+    assert block_length(series, ordered=False) == 1.0
 
 
 def test_block_length_of_a_constant_or_short_series_is_one() -> None:

@@ -369,6 +369,29 @@ def test_an_observation_counts_if_nothing_critical_is_missing_or_negative() -> N
         assert observation_classes(observations(_timelines({"a": [row]}))) == {kind: 1}, row
 
 
+def test_an_observers_steps_begin_with_the_previous_one_and_its_totals_with_the_slot() -> None:
+    row = observer(1, 10, late_ms=20)
+    observed = observations(_timelines({"a": [row]})).row(0, named=True)
+    at_s = {name: (row[f"{name}_ns"] - slot_ns(10)) / 1e9 for name in ("noticed", "requested", "fetched", "adopted")}
+    expected = {
+        "peer_notice_s": at_s["noticed"],
+        "peer_request_s": at_s["requested"] - at_s["noticed"],
+        "peer_fetch_s": at_s["fetched"] - at_s["requested"],
+        "peer_adopted_s": at_s["adopted"] - at_s["fetched"],
+        "slot_to_fetched_s": at_s["fetched"],
+        "slot_to_adopted_s": at_s["adopted"],
+    }
+    assert {name: observed[name] for name in expected} == pytest.approx(expected)
+    assert min(expected.values()) > 0.0
+
+
+def test_of_two_hosts_that_forged_one_block_the_first_is_its_forger() -> None:
+    """Both ran with the same keys. Which of them it is must not depend on the order of the logs."""
+    for names in ("ab", "ba"):
+        hosts_rows = _timelines({name: [forger(1, 10)] for name in names})
+        assert forgers_of(hosts_rows)["host"].to_list() == ["a"]
+
+
 def test_adopting_hosts_are_counted_even_with_unusable_times() -> None:
     """The filter depends on which hosts adopted a block, not on how long a step took."""
     hosts = _straight(3)

@@ -19,8 +19,16 @@ from chainmark.core.qa_plan import QaPlan
 from chainmark.lab.profiles import read_profile
 from chainmark.lab.qualifying import QaMade, Qualifier
 from chainmark.lab.scenarios import QaRequest
-from chainmark.lab.schedules import SweepLoad, SweepPlan, SweepRun, bisected_cells, most_loads_needed, next_cells
-from chainmark.lab.sweeping import Sweep, Sweeper, SweepRequest
+from chainmark.lab.schedules import (
+    Standing,
+    SweepLoad,
+    SweepPlan,
+    SweepRun,
+    bisected_cells,
+    most_loads_needed,
+    next_cells,
+)
+from chainmark.lab.sweeping import Bisected, Sweep, Sweeper, SweepRequest
 from chainmark.store.runs import Store
 from chainmark.systems.base import load_system
 from chainmark.systems.cometbft import SYSTEM
@@ -168,6 +176,27 @@ def test_a_bisection_runs_fewer_loads(capacity: float) -> None:
     assert len(runs["a"]) <= most_loads_needed(_LOADS, [{}]) < len(_LOADS)
     assert len(runs["a"]) <= 8
     assert Counter(map(_place, runs["a"])) == Counter(map(_place, runs["b"]))
+
+
+def test_the_number_of_runs_of_a_bisection_includes_those_that_only_the_second_measure_needs() -> None:
+    """The edge by the first measure is known. By the second it is above the loads that were run: two more are needed."""
+    loads = tuple(load_of(1, rate) for rate in range(100, 900, 100))
+    first: dict[SweepLoad, Standing] = {loads[3]: "kept up", loads[4]: "lost"}
+    second: dict[SweepLoad, Standing] = {loads[3]: "kept up", loads[4]: "kept up"}
+
+    class Measured(Scripted):
+        """Two measures with these standings."""
+
+        def standings(self, runs: object, tolerance: float) -> list[Mapping[SweepLoad, Standing]]:
+            """By both measures."""
+            return [first, second]
+
+    search = Bisected(Measured({"a": 1}, _PLAN), replace(_PLAN, loads=loads, search="bisect"), ["a"], 1)
+    assert search.most == 4
+    made = [place for place, cell in enumerate(search.cells) if cell.load in first and cell.repetition == 1]
+    (following,) = search.next_positions(made, {"a": []})
+    assert search.cells[following].load == loads[6]
+    assert search.most == 2 + 2
 
 
 def _place(cell_run: CellRun) -> tuple[int, int]:
