@@ -179,7 +179,7 @@ def test_a_bisection_runs_fewer_loads(capacity: float) -> None:
 
 
 def test_the_number_of_runs_of_a_bisection_includes_those_that_only_the_second_measure_needs() -> None:
-    """The edge by the first measure is known. By the second it is above the loads that were run: two more are needed."""
+    """The edge by the first measure is known. By the second it is above both loads: two more are needed."""
     loads = tuple(load_of(1, rate) for rate in range(100, 900, 100))
     first: dict[SweepLoad, Standing] = {loads[3]: "kept up", loads[4]: "lost"}
     second: dict[SweepLoad, Standing] = {loads[3]: "kept up", loads[4]: "kept up"}
