@@ -40,9 +40,15 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+def lab_type() -> type[Lab]:
+    """The way in which commands are started."""
+    return Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path, lab_type: type[Lab]) -> Iterator[Lab]:
     """A separate lab for a test. Whatever the test did, no node may outlive it."""
-    lab_run = Lab(tmp_path / "store")
+    lab_run = lab_type(tmp_path / "store")
     yield lab_run
     left = lab_run.node_processes()
     for process in left:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 
 from chainmark.cli.app import COMMANDS
 
+from tests import forked
 from tests.golden.commands import NARROW, TYPED, fill
 from tests.golden.outputs import RETAINED
-from tests.golden.piped import closed_at_once
 from tests.golden.typed import TIMEOUT_S, Typed
 
 NOBODY_READS = 141
@@ -45,13 +46,15 @@ def _closed_at_once(workspace: Path, line: Typed, **more: str) -> tuple[int, str
     """The exit code and stderr of a command whose stdout has no reader from the start."""
     reader, writer = os.pipe()
     os.close(reader)
-    ended = subprocess.run(
-        [sys.executable, "-m", "chainmark.cli", *line.arguments],
-        stdout=writer, stderr=subprocess.PIPE, text=True, cwd=workspace, check=False, timeout=TIMEOUT_S,
-        env=_environment(workspace, line.store) | more,
-    )  # fmt: skip
-    os.close(writer)
-    return ended.returncode, ended.stderr
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        command = forked.start(
+            line.arguments, _environment(workspace, line.store) | more,
+            output=writer, errors=errors.fileno(), folder=workspace,
+        )  # fmt: skip
+        os.close(writer)
+        code = command.wait(TIMEOUT_S)
+        errors.seek(0)
+        return code, errors.read()
 
 
 def _retained(name: str) -> tuple[str, int]:
@@ -85,9 +88,8 @@ def _one_of_each() -> dict[str, Typed]:
 def test_a_command_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path) -> None:
     """One test runs them in the order of their dependencies, because every process that runs one runs all of them."""
     wrong = {}
-    piped = _one_of_each()
-    ended = closed_at_once(workspace, _environment(workspace), list(piped.values()))
-    for name, (code, errors) in zip(piped, ended, strict=True):
+    for name, line in _one_of_each().items():
+        code, errors = _closed_at_once(workspace, line)
         error_output, exit_code = _retained(name)
         if code != (NOBODY_READS if error_output else exit_code) or "Traceback" in errors or "BrokenPipe" in errors:
             wrong[name] = f"exit {code}: {errors}"
@@ -111,16 +113,17 @@ def test_completion_with_a_closed_output_pipe_ends_like_sigpipe(workspace: Path)
 
 @pytest.mark.parametrize("arguments", [["metrics", "cometbft"], ["--help"], ["runs", "list"], ["profiles", "--help"]])
 def test_a_reader_that_stops_after_the_first_line_is_not_a_failure(workspace: Path, arguments: list[str]) -> None:
-    command = subprocess.Popen(
-        [sys.executable, "-m", "chainmark.cli", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workspace, env=_environment(workspace, "versions"),
-    )  # fmt: skip
-    assert command.stdout is not None
-    assert command.stdout.readline()
-    command.stdout.close()
-    command.stdout = None
-    _, errors = command.communicate(timeout=TIMEOUT_S)
-    assert (command.returncode in (0, NOBODY_READS), errors) == (True, b"")
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as errors:
+        command = forked.start(
+            arguments, _environment(workspace, "versions"), output=writer, errors=errors.fileno(), folder=workspace
+        )
+        os.close(writer)
+        with open(reader, "rb") as output:  # noqa: PTH123 - a descriptor, not a path
+            assert output.readline()
+        code = command.wait(TIMEOUT_S)
+        errors.seek(0)
+        assert (code in (0, NOBODY_READS), errors.read()) == (True, b"")
 
 
 @pytest.mark.parametrize("closed", ["2>&1 | true", ">&-", "2>&-", ">&- 2>&-"])
@@ -143,19 +146,16 @@ def _on_a_terminal(workspace: Path, more: dict[str, str]) -> str:
     """The output and messages of a comparison on a terminal."""
     reader, writer = os.openpty()
     environment = _environment(workspace, "followed") | {"TERM": "xterm-256color"} | more
-    started = subprocess.Popen(
-        [sys.executable, "-m", "chainmark.cli", "compare", "v1", "v2"],
-        stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.STDOUT, cwd=workspace, env=environment,
-    )  # fmt: skip
+    started = forked.start(["compare", "v1", "v2"], environment, output=writer, errors=writer, folder=workspace)
     os.close(writer)
     limit = Timer(TIMEOUT_S, started.kill)
     limit.start()
     output = b""
-    with started, suppress(OSError):  # a closed terminal ends reading with an error
+    with suppress(OSError):  # a closed terminal ends reading with an error
         while part := os.read(reader, 65536):
             output += part
     limit.cancel()
     os.close(reader)
-    assert started.returncode in {0, 1, 3}
+    assert started.wait(TIMEOUT_S) in {0, 1, 3}
     assert b"v2" in output
     return output.decode()

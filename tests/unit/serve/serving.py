@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import httpx
 
+from tests import forked
 from tests.support import wait_until
 
 _START = re.compile(r"at http://(?P<host>[^/]+):(?P<port>\d+)/(?:\?token=(?P<token>\S+))?")
@@ -24,7 +23,7 @@ _START = re.compile(r"at http://(?P<host>[^/]+):(?P<port>\d+)/(?:\?token=(?P<tok
 class Served:
     """A listening server. ``client`` requests its pages, and ``message`` is the file with its output."""
 
-    process: subprocess.Popen[bytes]
+    process: forked.Forked
     port: int
     token: str
     client: httpx.Client
@@ -44,11 +43,10 @@ class Served:
 def served(store: Path, *options: str, **environment: str) -> Iterator[Served]:
     """Serve a store until the context ends. The command must then exit when it is asked to."""
     with tempfile.NamedTemporaryFile("w", prefix="chainmark-serve-") as message:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "chainmark.cli", "--store", str(store), "serve", "--port", "0", *options],
-            env=os.environ | environment,
-            stderr=message,
-        )
+        process = forked.start(
+            ["--store", str(store), "serve", "--port", "0", *options],
+            os.environ | environment, output=message.fileno(), errors=message.fileno(),
+        )  # fmt: skip
         path = Path(message.name)
         try:
             wait_until(
