@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 # The command line is imported before numpy: it prevents BLAS from starting threads.
 LOADED = (
-    "chainmark.cli.app", "typer.rich_utils", "chainmark.report.layouts", "chainmark.systems.cardano.system",
+    "chainmark.cli.app", "chainmark.report.layouts", "chainmark.systems.cardano.system",
     "chainmark.systems.cometbft.system", "chainmark.systems.mesh.system", "chainmark.serve.server",
 )  # fmt: skip
 # Threads of polars that wait for work since its import and that no command needs. Those of a computation would be

@@ -107,7 +107,7 @@ def test_a_run_that_the_subject_failed_is_not_repeated(tmp_path: Path) -> None:
     assert experiment.next_round()
     assert [place[0] for place in _places(experiment)] == ["baseline", "candidate"]
     assert [run.manifest.status for run in experiment.runs] == [Status.VALID, Status.FAILED]
-    assert (experiment.rounds, is_evidence(experiment.runs[1].manifest)) == (1, True)
+    assert (experiment.rounds, experiment.runs[1].manifest.is_evidence) == (1, True)
 
 
 @pytest.mark.parametrize(("invalid", "ends"), [({1, 2}, True), ({1, 2, 3}, False)])
