@@ -92,7 +92,8 @@ def start(
 def _answer(order: dict[str, Any], *descriptors: int) -> int | None:
     server = _server()
     socket.send_fds(server, [json.dumps(order).encode()], descriptors)
-    return json.loads(server.recv(_LONGEST_ORDER))
+    answer: int | None = json.loads(server.recv(_LONGEST_ORDER))
+    return answer
 
 
 @cache
@@ -105,7 +106,12 @@ def _server() -> socket.socket:
             [sys.executable, "-P", __file__, str(other.fileno())],
             pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-    atexit.register(lambda: (own.close(), process.wait()))
+
+    def end() -> None:
+        own.close()
+        process.wait()
+
+    atexit.register(end)
     return own
 
 

@@ -167,7 +167,7 @@ def test_the_compared_runs_are_not_noise_of_their_own() -> None:
     archive = Archive({"v1-2"}, manifest("v1", 1), runs)
     spread = archive.spread("x_s", "mean", DIFFERENCE)
     assert spread is not None
-    assert (spread.variance, spread.degrees_of_freedom, spread.runs) == (pytest.approx(2.0), 1.0, 2)
+    assert [spread.variance, spread.degrees_of_freedom, spread.runs] == pytest.approx([2.0, 1.0, 2])
 
 
 def distribution(n: int, mean: float) -> Distribution:

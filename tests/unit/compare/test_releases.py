@@ -172,7 +172,7 @@ def test_several_runs_per_side_show_their_own_noise_and_not_that_of_releases() -
     pairs = [[run(version, month, [1.0 + 0.01 * month] * 6) for month in (98, 99)] for version in ("v1.98", "v1.99")]
     for number, each in enumerate(pairs[0] + pairs[1]):
         each.manifest.run_id = f"run-{200 + number}"
-    decided = decide(*pairs, history())
+    decided = decide(pairs[0], pairs[1], history())
     assert decided.releases is None
     assert decided.judgements[0].noise == "between 2 + 2 runs and 6 of the archive"
     assert decide(pairs[0], pairs[1][:1], history()).releases is not None

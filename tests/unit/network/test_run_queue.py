@@ -9,6 +9,7 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from chainmark.network import run_queue
@@ -77,8 +78,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Machine:
     """A machine whose only processes are the kernel's."""
     made = _Machine(tmp_path)
     monkeypatch.setattr(run_queue, "PROC", tmp_path)
-    monkeypatch.setattr(run_queue.psutil, "pids", lambda: list(made.pids))
-    monkeypatch.setattr(run_queue.psutil, "cpu_times", lambda: made.busy_s)
+    monkeypatch.setattr(psutil, "pids", lambda: list(made.pids))
+    monkeypatch.setattr(psutil, "cpu_times", lambda: made.busy_s)
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "schedstat").write_text("1 1 1\n")
     made.runs(KTHREADD, 1.0, parent=0)
@@ -211,11 +212,11 @@ def test_the_threads_of_all_processes_are_added_up_from_the_first_reading_on(mac
     machine.thread(OURS, 12, 250_000_000, 125_000_000)  # began since
     machine.thread(11, 11, 2_500_000_000, 1_000_000)
     queue.read([OURS, 11])
-    exact = pytest.approx(1.75, abs=1e-10), pytest.approx(0.626, abs=1e-10)
-    assert (queue.ran_s, queue.waited_s) == exact
+    exact = pytest.approx([1.75, 0.626], abs=1e-10)
+    assert [queue.ran_s, queue.waited_s] == exact
     machine.thread(11, 11, 0, 0)  # another thread with the same number
     queue.read([11])
-    assert (queue.ran_s, queue.waited_s) == exact, "times never decrease"
+    assert [queue.ran_s, queue.waited_s] == exact, "times never decrease"
 
 
 def test_only_threads_with_the_name_are_counted(machine: _Machine) -> None:
