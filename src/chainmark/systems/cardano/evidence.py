@@ -15,12 +15,12 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.systems.capabilities import ModelRequest
-from chainmark.systems.cardano.calibration import calibrate
+from chainmark.systems.cardano.calibration import Calibration, calibrate
 from chainmark.systems.cardano.figures import ADOPTION, FETCH, Figures
 from chainmark.systems.cardano.formula import formula_for
 from chainmark.systems.cardano.model.results import EvidenceRow, EvidenceRun, ModelRecord
 from chainmark.systems.cardano.published.reader import ReportFigures, is_report
-from chainmark.systems.cardano.scenario import PINGS_S, Scenario
+from chainmark.systems.cardano.scenario import PINGS_S
 from chainmark.systems.cardano.simulation import Simulate, Simulated, Simulator, simulator_on
 from chainmark.systems.cardano.sources import benchmark_scenario
 
@@ -75,7 +75,7 @@ def evidence(
         progress.update(number / len(complete), run.label)
         fitted = calibrate(run, benchmark_scenario(run, order.seed), simulator, pings_s=PINGS_S)
         judged.append(_model(run, fitted.simulated))
-        tried.append(_by_share(run, fitted.scenario, simulator))
+        tried.append(_by_share(run, fitted, simulator))
     judged += [_with_late_hosts(number, complete, tried, judged[number]) for number in range(len(complete))]
     judged += [opinion for run in complete if (opinion := _formula(run)) is not None]
     judged += _previous(complete)
@@ -112,12 +112,14 @@ def group_of(run: Figures) -> str:
     return f"{workload}, ≤ 10.2 (fitted)" if fitted else f"{workload}, from 10.3"
 
 
-def _by_share(run: Figures, scenario: Scenario, simulator: Simulator) -> Errors:
+def _by_share(run: Figures, fitted: Calibration, simulator: Simulator) -> Errors:
     """The run's errors with every share of late hosts; the mean of the stage is kept."""
-    results = []
+    results, scenario = [], fitted.scenario
     for share in LATE_SHARES:
         parameters = scenario.parameters.model_copy(update={"straggler_probability": share})
-        results.append(_model(run, simulator.run(scenario.model_copy(update={"parameters": parameters}))).errors)
+        is_fitted = parameters == scenario.parameters
+        changed = scenario.model_copy(update={"parameters": parameters})
+        results.append(_model(run, fitted.simulated if is_fitted else simulator.run(changed)).errors)
     return np.array(results)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
+from chainmark.core.metric import Metric
 from chainmark.systems.cardano.printed.rounding import unit_of
 from chainmark.systems.cardano.published.content import SAMPLE_COUNT, ReportContent, metrics_by_label, row_name
 from chainmark.systems.cardano.published.entries import published_of
@@ -104,10 +105,11 @@ def columns_of(files: Sequence[Path], catalogue: Catalogue) -> list[PrintedRun]:
     """
     contents = [(path, read_content(path, catalogue)) for path in files]
     contents.sort(key=lambda item: (_newest_day(item[1]), item[0].name))
+    known_metrics = metrics_by_label(catalogue)
     printed_runs: dict[str, PrintedRun] = {}
     for path, content in contents:
         for place in range(len(content.versions)):
-            column = _column(path, content, place, catalogue)
+            column = _column(path, content, place, known_metrics)
             known = printed_runs.get(column.identity)
             printed_runs[column.identity] = column if known is None else known.joined(column)
     return sorted(printed_runs.values(), key=lambda column: column.identity)
@@ -117,7 +119,7 @@ def _newest_day(content: ReportContent) -> str:
     return max((str(day) for day in content.manifest.get("Cluster system start date", [])), default="")
 
 
-def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue) -> PrintedRun:
+def _column(path: Path, content: ReportContent, place: int, metrics: Mapping[str, Metric]) -> PrintedRun:
     name = content.versions[place]
     facts = {label: str(values[place]) for label, values in content.manifest.items() if place < len(values)}
     day, time = (facts.get(f"Cluster system start {part}", "") for part in ("date", "time"))
@@ -125,10 +127,9 @@ def _column(path: Path, content: ReportContent, place: int, catalogue: Catalogue
         raise UsageError(f"{path} does not state when the cluster of {name} started", START_HINT)
     rows = [row for table in content.tables.values() for row in table.rows]
     style = ReportStyle.ORG if any(row_name(row) == SAMPLE_COUNT for row in rows) else ReportStyle.TYPST
-    known = metrics_by_label(catalogue)
     cells = {}
     for row in rows:
-        metric = known.get(row_name(row))
+        metric = metrics.get(row_name(row))
         text = str(row.values[place]).strip() if place < len(row.values) else ""
         if metric is not None and text and NUMBER.fullmatch(text):
             cells[metric.id] = PrintedFigure(text, unit_of(text, published_of(metric).width, style))
