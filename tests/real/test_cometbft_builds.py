@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 
-SMALL = changed(*ANYHOW, QUICK, "load.warm_up_s=1", "load.duration_s=3")
+SMALL = changed(*ANYHOW, *QUICK)
 
 
 def git(repository: Path, *arguments: str) -> str:

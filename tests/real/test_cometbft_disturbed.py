@@ -14,7 +14,7 @@ from chainmark.store.runs import SealedRun
 
 from tests.support import ANYHOW, QUICK, Lab, changed, wait_until
 
-NOT_SPEED = (*ANYHOW, QUICK, "load.warm_up_s=1")
+NOT_SPEED = (*ANYHOW, *QUICK)
 # Load durations for joining nodes: how fast a node catches up depends on the machine.
 LONG_ENOUGH_S = (12, 48, 192)
 needs_links = pytest.mark.skipif(available().lacks is not None, reason=str(available().lacks))
@@ -34,11 +34,11 @@ def _perturbations(*entries: str) -> str:
 
 def test_a_node_recovers_from_each_kill_pause_and_restart(lab: Lab) -> None:
     done = _perturbations(
-        'kind = "kill", nodes = [3], at_s = 1, for_s = 2',
-        'kind = "pause", nodes = [3], at_s = 7, for_s = 2',
-        'kind = "restart", nodes = [3], at_s = 12',
+        'kind = "kill", nodes = [3], at_s = 1, for_s = 1',
+        'kind = "pause", nodes = [3], at_s = 6, for_s = 1',
+        'kind = "restart", nodes = [3], at_s = 10',
     )
-    settings = _settings(done, "load.duration_s=13")
+    settings = _settings(done, "load.duration_s=11")
     run = lab.runs("cometbft/perturbations", "--version", "v1.0.1", *settings)[0]
     assert run.manifest.status is Status.VALID
     rows = run.samples("perturbation")
@@ -58,8 +58,8 @@ def test_a_node_recovers_from_each_kill_pause_and_restart(lab: Lab) -> None:
 
 def test_an_unplanned_crash_fails_a_run_with_perturbations(lab: Lab) -> None:
     """Otherwise the perturbations would hide a crash of the release."""
-    done = _perturbations('kind = "pause", nodes = [3], at_s = 1, for_s = 3')
-    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=12"))
+    done = _perturbations('kind = "pause", nodes = [3], at_s = 1, for_s = 2')
+    started = lab.start("run", "cometbft/perturbations", "--version", "v1.0.1", *_settings(done, "load.duration_s=9"))
     wait_until(lambda: _stopped(lab), "node3 to be paused")
     wait_until(lambda: not _stopped(lab), "node3 to go on")
     victim = next(node for node in lab.node_processes() if node.cmdline()[-1].endswith("node2"))
@@ -87,7 +87,7 @@ def _stopped(lab: Lab) -> bool:
 
 def test_an_upgraded_node_runs_the_other_version_in_its_existing_home(lab: Lab) -> None:
     done = _perturbations('kind = "upgrade", nodes = [3], at_s = 1, for_s = 1, version = "v1.0.1"')
-    settings = _settings(done, "load.duration_s=9")
+    settings = _settings(done, "load.duration_s=6")
     run = lab.runs("cometbft/perturbations", "--version", "v0.38.17", *settings)[0]
     (recovery_s,) = run.samples("perturbation")["recovery_upgrade_s"]
     assert recovery_s > 0
@@ -150,5 +150,5 @@ def test_nodes_without_data_join_and_catch_up_under_load(lab: Lab) -> None:
 
 def test_a_node_that_cannot_join_under_load_fails_the_run(lab: Lab) -> None:
     shape = ("network.topology=full_mesh", "network.seeds=0", "rotating.joiners=1", "rotating.min_height=1000")
-    failed = lab.run("run", "cometbft/rotating", "--version", "v1.0.1", *_settings(*shape, "load.duration_s=4"), code=4)
+    failed = lab.run("run", "cometbft/rotating", "--version", "v1.0.1", *_settings(*shape), code=4)
     assert "joiner0 was not started before the load ended" in " ".join(failed.stdout.split())

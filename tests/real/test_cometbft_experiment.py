@@ -9,15 +9,12 @@ from pathlib import Path
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import ExperimentLength, Status
 
+from tests.real.test_cometbft_qa import ANYHOW
 from tests.results import result_in
 from tests.support import Lab, Started, wait_until
 
 # The measured values do not matter here, so the machine may be busy.
-SETTINGS = (
-    "network.validators=1", "load.warm_up_s=1", "load.duration_s=2", "load.rate=20", "gates.waited_share_max=1",
-    "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
-    "gates.committed_share_min=0", "gates.blocks_min=1", "node.config.consensus.timeout_commit=200ms",
-)  # fmt: skip
+SETTINGS = (*ANYHOW, "network.validators=1", "load.rate=20")
 BEGIN = ("experiment", "cometbft/demo", "--baseline", "v0.38.17", "--candidate", "v1.0.1", "--repeat", "2",
          "--profile", "none", "--margin", "tx_latency_s=60%")  # fmt: skip
 

@@ -15,15 +15,11 @@ from chainmark.core.manifest import GateStatus
 from chainmark.store.runs import SealedRun
 
 from tests.real.mesh_servers import build
-from tests.support import Lab
+from tests.real.test_cometbft_qa import ANYHOW
+from tests.support import Lab, changed
 
 # The measured values do not matter here, so the machine may be busy.
-ANYHOW = (
-    "network.validators=2", "load.warm_up_s=1", "load.duration_s=4", "load.rate=50", "gates.waited_share_max=1",
-    "gates.schedule_lag_p99_max_s=60", "gates.generator_cpu_max_cores=64", "gates.achieved_rate_min=0.01",
-    "gates.committed_share_min=0", "gates.blocks_min=1", "node.config.consensus.timeout_commit=200ms",
-)  # fmt: skip
-RUN = ("cometbft/demo", *(f"--set={setting}" for setting in ANYHOW))
+RUN = ("cometbft/demo", *changed(*ANYHOW, "network.validators=2", "load.rate=50"))
 KINDS = "cpu,heap,goroutine,mutex"
 
 
