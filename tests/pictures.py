@@ -39,6 +39,15 @@ def _shipped_runs() -> Document:
         return cm.compare(experiment, store=store, margins=["node_cpu_per_transaction_s=25%"])
 
 
+def _block() -> Document:
+    """One block of the made logs that README begins with."""
+    with tempfile.TemporaryDirectory() as folder:
+        logs, store = Path(folder, "logs"), Path(folder, "store")
+        cm.synth("cardano", logs, hosts=12, slots=1200, seed=8)
+        (run,) = cm.ingest("cardano", logs, version="10.6.2", store=store)
+        return cm.block(run.id, "30", store=store)
+
+
 def _png(document: Callable[[], Document]) -> bytes:
     """The first page of a document's PDF."""
     paper = document().paper()
@@ -53,6 +62,7 @@ def _png(document: Callable[[], Document]) -> bytes:
 
 
 PICTURES: dict[str, Callable[[], bytes]] = {
+    "block": partial(_png, _block),
     "own-speed": partial(_png, _own_speed),
     "report": partial(_png, _shipped_runs),
 }
