@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
+import pytest
+
+from chainmark.core.errors import EnvironmentFailure
 from chainmark.report.chart import Axis, Chart, Layer, LegendSeries, columns_of
 from chainmark.report.drawing import svg_of
 from chainmark.report.vega import colour_variables, inline_drawing
 from chainmark.serve.inline import inlined
+from chainmark.serve.rendering import html_of
 from chainmark.serve.replay import replayable, replayed
+from chainmark.serve.site import Site
 from chainmark.serve.small_charts import Dot, strip, trend
+
+from tests.support import wait_until
+from tests.unit.serve.stores import filled
 
 
 def _drawn(chart: Chart) -> ET.Element:
@@ -73,3 +83,23 @@ def test_the_colours_of_drawings_in_a_page_are_defined_for_light_and_dark_mode()
     for name in used - {"--ink", "--line"}:
         assert f"{name}:" in light, name
         assert f"{name}:" in dark, name
+
+
+def test_pages_do_without_drawings_if_the_process_that_draws_them_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that measures may have no memory left for it."""
+
+    def ended(_: object) -> NoReturn:
+        raise EnvironmentFailure("the operating system ended the process that draws charts")
+
+    filled(tmp_path, releases=4)
+    site = Site(tmp_path)
+    monkeypatch.setattr(site.painter, "inline", ended)
+    query = {"side": ["v1.2.0", "v1.3.0"], "metric": ["tx_latency_s.p99"]}
+    page = html_of(site.compare(query), "/compare", [])
+    assert 'data-key="' not in page
+    assert page.count('alt="tx latency p99"') == 1  # a picture instead
+    wait_until(lambda: site.cards()[1] == 0, "the cards", 60)
+    assert "tx latency p99" in html_of(site.home({}), "/", [])
+    site.close()
