@@ -191,6 +191,9 @@ def test_generators_on_hosts_of_their_own_offer_one_load_by_one_clock(
     assert facts["Hosts"] == "127.0.0.2 (2 nodes), 127.0.0.3 (2 nodes)"
     assert facts["Load from"].startswith("127.0.0.4 and 127.0.0.5; 127.0.0.4 observes the commits; latencies")
     assert re.match(r"2(4\d|5\d)(\.\d+)? ms ahead", facts["Clock of 127.0.0.5"]), facts
+    errors_s = run.manifest.measurement_errors
+    assert 0.0 < errors_s["tx_latency_s"] < 0.1
+    assert errors_s["tx_latency_header_s"] > 0.24  # by the nodes' clocks, whose offsets were not applied
     counts = run.manifest.counts["transactions"]
     assert counts["committed"] == counts["offered"] == 3 * 40 * 3
     sealed = Store(tmp_path / "store").select(run.id)[0]
@@ -223,6 +226,7 @@ def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
     moments = r"1\d(\.\d+)? ms to [789]\d(\.\d+)? ms, median [789]\d(\.\d+)? ms, (before|after) the load"
     assert re.fullmatch(f"{moments}; {moments}", trips), trips
     assert {gate.id: gate.status for gate in run.manifest.gates}["clocks"] is GateStatus.PASS
+    assert run.manifest.measurement_errors.keys() == {"tx_latency_header_s", "tx_latency_next_header_s"}
     counts = run.manifest.counts["transactions"]
     assert counts["committed"] == counts["offered"] == 200 * 3
     # Seconds of the load: those of the host with the other clock are the same ones.

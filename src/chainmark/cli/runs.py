@@ -153,5 +153,8 @@ def remove(
     """
     if (reference is None) != unfinished:
         raise UsageError("give one run, or use `--unfinished`", "`chainmark runs list` shows all runs")
-    for name in cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]:
+    names = cm.remove_unfinished() if reference is None else [cm.remove_run(reference)]
+    for name in names:
         out().print(f"removed {name}", markup=False, soft_wrap=True)
+    if not names:
+        out().print("there are no unfinished runs to remove")

@@ -236,6 +236,8 @@ class Manifest(BaseModel):
             judged.
         labels: labels for selectors, by key ("scenario", "hardware", "endpoint"); the first value of each
             key is the displayed one. All but `ENDPOINT` and `SLA` name its cell: runs of two cells are not repetitions.
+        measurement_errors: the greatest error that all samples of a metric may share, by metric ID, in its unit; the
+            standard errors of its figures contain it.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -266,6 +268,7 @@ class Manifest(BaseModel):
     groups: dict[str, Grouping] = {}
     profiles: Annotated[list[str], Rare] = []
     labels: Annotated[dict[str, list[str]], Rare] = {}
+    measurement_errors: Annotated[dict[str, float], Rare] = {}
     sources: list[Source] = []
     status: Status
 

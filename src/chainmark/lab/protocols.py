@@ -44,6 +44,7 @@ class Findings:
         identity: identifies a printed run wherever it was read.
         profiles: kinds of profiles that were recorded of the nodes.
         labels: search labels of the run, by key; see `Manifest.labels`.
+        measurement_errors: see `Manifest.measurement_errors`.
     """
 
     subject: Subject
@@ -61,6 +62,7 @@ class Findings:
     groups: dict[str, Grouping] = field(default_factory=dict)
     profiles: list[str] = field(default_factory=list)
     labels: dict[str, list[str]] = field(default_factory=dict)
+    measurement_errors: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

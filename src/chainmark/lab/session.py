@@ -27,6 +27,7 @@ from chainmark.lab.protocols import Findings
 from chainmark.network.host import host_facts
 from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.samples import ParquetSamples, ordered_source
+from chainmark.stats.measurement_error import with_measurement_errors
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
 
@@ -118,6 +119,7 @@ class Session:
         listener.stage("summarising")
         source = ordered_source(ParquetSamples(self.run.path / "samples") if samples is None else samples)
         summaries = list(content.summaries or summarise(content.catalogue, source, content.seed))
+        summaries = with_measurement_errors(summaries, content.findings.measurement_errors)
         self.run.write_description(to_frame(describe(content.catalogue, source, content.seed)), LAYOUT)
         listener.stage("sealing")
         sealed = self._settled(self.run.seal(manifest, content.catalogue, summaries), manifest.run_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,17 @@ def clock_offset(exchanges: Sequence[Exchange]) -> ClockOffset:
         return ClockOffset(begin_ns, float(at_begin), float(drift), error_ns, len(used))
     best = int(errors_ns.argmin())
     return ClockOffset(int(at_ns[best]), float(offsets_ns[best]), 0.0, float(errors_ns[best]), len(used))
+
+
+def greatest_difference_error_s(clocks: Iterable[ClockOffset]) -> float:
+    """The greatest error of a time by one of these clocks minus a time by another of them; 0 for a single clock."""
+    errors_ns = sorted(clock.error_ns for clock in clocks)
+    return sum(errors_ns[-2:]) / _NS if len(errors_ns) > 1 else 0.0
+
+
+def greatest_reading_error_s(clocks: Iterable[ClockOffset]) -> float:
+    """The greatest error of a time by one of these clocks that is used without its offset."""
+    return max((abs(clock.offset_ns) + clock.error_ns for clock in clocks), default=0.0) / _NS
 
 
 def clock_gate(clocks: Mapping[str, ClockOffset]) -> Gate:

@@ -79,7 +79,7 @@ class Document(Content):
 
     def junit(self) -> str:
         """JUnit XML for a pipeline."""
-        return junit.junit_xml(self.suites, self.kind, self.caveats)
+        return junit.junit_xml(self.suites, self.kind, self.caveats, self.date)
 
     def save(self, path: Path | str) -> Path:
         """Write the format that the file's name ends with: .html, .pdf, .md, .xml (JUnit) or .json. Return the path.

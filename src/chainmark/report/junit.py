@@ -19,15 +19,16 @@ from chainmark.report.xml_text import clean, timestamp, token
 _PASSED = (Verdict.PASS, Verdict.INFORMATIONAL)
 
 
-def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None) -> str:
+def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None, date: str = "") -> str:
     """The suites of a document of that kind, for a pipeline; the same suites give the same text.
 
-    A case that fails and gates is a failure. Undecided or unmeasured cases, and those that fail without gating, are
+    A suite that has no time of its own, such as one that was not run, has the document's date. A case that fails and gates is a failure. Undecided or unmeasured cases, and those that fail without gating, are
     skipped, with the reason. Caveats are properties of every suite, and the first lines of its output.
     """
     root = Xml.Element("testsuites")
     names = _distinct([token(suite.name) for suite in suites])
-    for number, (suite, name) in enumerate(zip(suites, names, strict=True)):
+    dated = [replace(suite, started_at=suite.started_at or date) for suite in suites]
+    for number, (suite, name) in enumerate(zip(dated, names, strict=True)):
         root.append(_suite(kind, _cautioned(suite, caveats or Caveats()), number, name))
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'

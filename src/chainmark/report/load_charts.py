@@ -67,7 +67,8 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
     # A single figure needs no chart in addition to the table.
     if len(rows) < 2 or not any(row.get("capacity") for row in rows):
         return None
-    notes = ["Bars: the interval."]
+    spans = [row for row in rows if row.get("low") and row.get("high")]
+    notes = ["Bars: the interval."] if spans else []
     required = [row for row in rows if "required" in row]
     if required:
         notes.append("Vertical ticks: the required capacity.")
@@ -88,13 +89,13 @@ def _capacity_chart(report: LoadReport, kind: Kind) -> Chart | None:
         x=Axis(text.KIND_AXES[kind], log_beyond=_WIDE_RATIO, zero=True, nice=True, whole=kind == "clients"),
         y=Axis(names=labels),
         layers=[
-            Layer("interval", "spans", x="low", x2="high", **look),
+            *([Layer("interval", "spans", x="low", x2="high", **look)] if spans else []),
             Layer("points", "drawn", x="capacity", style="target", size=65, opacity=1, tips=tooltips, **look),
             Layer("text", "drawn", x="capacity", text="text", nudge=(0, -11), **look),
             *([Layer("tick", "required", "required", "label", colour=BAD)] if required else []),
         ],
         data={
-            "spans": columns_of(row for row in rows if row.get("low") and row.get("high")),
+            "spans": columns_of(spans),
             "drawn": columns_of(row for row in rows if row.get("capacity")),
             "required": columns_of(required),
         },

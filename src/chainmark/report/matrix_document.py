@@ -62,6 +62,7 @@ def matrix_document(report: MatrixReport) -> Document:
         ],
         result=report,
         contents=True,
+        date=report.date,
         tool_version=report.tool_version,
     ).noted_once()
 

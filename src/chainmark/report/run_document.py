@@ -109,12 +109,22 @@ def _sentence(record: RunRecord) -> str:
 def _main_figures(record: RunRecord) -> list[str]:
     """The first gating figures: "tx latency p50 706 ms"."""
     figures = [
-        f"{judged_name(metric, name)} {units.quantity(estimate.value, metric.unit, estimate.standard_error)}"
+        _main_figure(metric, name, estimate)
         for metric in record.catalogue.ordered()
         for name in metric.judged_by
         if metric.gating and (estimate := _estimate(record, metric, name)) is not None
     ]
     return figures[:_MAIN_FIGURES]
+
+
+def _main_figure(metric: Metric, name: str, estimate: Estimate) -> str:
+    """One figure; a unit that ends the label is not repeated: "max clients 12"."""
+    label, value = judged_name(metric, name), estimate.value or 0.0
+    if estimate.standard_error is None:
+        text = units.tidy_quantity(value, metric.unit)
+    else:
+        text = units.quantity(value, metric.unit, estimate.standard_error)
+    return f"{label} {text.removesuffix(f' {metric.unit}') if label.endswith(metric.unit) else text}"
 
 
 def _estimate(record: RunRecord, metric: Metric, name: str) -> Estimate | None:

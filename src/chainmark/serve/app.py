@@ -176,9 +176,8 @@ def _badge(request: Request, site: Site) -> Response:
 def _trouble(request: Request, message: str, hint: str, status: int) -> Response:
     """A page with the error that prevents the requested one."""
     sentence = message[:1].upper() + message[1:]
-    document = links_document(
-        sentence, hint, [("Home", "/", "all workloads at a glance"), ("Runs", "/runs", "all runs")], ""
-    )
+    links = [("Home", "/", "all workloads at a glance"), ("Runs", "/runs", "all runs")]
+    document = links_document(sentence, hint, links, "", heading="Other pages")
     return _page(Page(document, status=status), request.url.path, [])
 
 

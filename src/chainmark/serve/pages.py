@@ -253,15 +253,17 @@ class LinkedPage(BaseModel):
     links: list[tuple[str, str]]
 
 
-def links_document(title: str, subtitle: str, links: Sequence[tuple[str, str, str]], otherwise: str) -> Document:
+def links_document(
+    title: str, subtitle: str, links: Sequence[tuple[str, str, str]], otherwise: str, heading: str = ""
+) -> Document:
     """Links with a remark each; a name without an address has the reason as its remark.
 
-    ``otherwise`` is shown if there is none.
+    ``otherwise`` is shown if there is none. The heading above them is the title unless another is given.
     """
     rows = [row_of(phrased(Phrase(name, address=address)), text) for name, address, text in links]
     blocks: list[Block] = [Table("links", "", words("", ""), rows)] if rows else [Remarks("none", "", [otherwise])]
     result = LinkedPage(tool_version=tool_version(), links=[(name, address) for name, address, _ in links if address])
-    return own_document("links", title, subtitle, [Section("links", title, blocks)], result)
+    return own_document("links", title, subtitle, [Section("links", heading or title, blocks)], result)
 
 
 def own_document(kind: str, title: str, subtitle: str, sections: list[Section], result: BaseModel) -> Document:

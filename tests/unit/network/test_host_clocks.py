@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.manifest import GateStatus
-from chainmark.network.clocks import ERROR_MAX_S, ClockOffset, Exchange, clock_facts, clock_gate, clock_offset
+from chainmark.network.clocks import (
+    ERROR_MAX_S,
+    ClockOffset,
+    Exchange,
+    clock_facts,
+    clock_gate,
+    clock_offset,
+    greatest_difference_error_s,
+    greatest_reading_error_s,
+)
 
 EPOCH_NS = 1_790_000_000 * 10**9
 S = 10**9
@@ -88,3 +97,17 @@ def test_a_clock_that_is_not_known_well_enough_makes_a_run_invalid() -> None:
     assert (gate.status, gate.measured) == (GateStatus.FAIL, "to 101 ms (10.0.0.2)")
     (fact,) = clock_facts({"10.0.0.1": near})
     assert (fact.label, fact.value) == ("Clock of 10.0.0.1", "4 ms behind, ± 1 ms, drift 1.0 ppm (30 exchanges)")
+
+
+def test_a_difference_of_two_clocks_has_both_their_errors_and_that_of_one_clock_none() -> None:
+    """Latencies of one machine are exact; between the two worst of several their errors add up."""
+    clocks = [ClockOffset(EPOCH_NS, -3.0 * S, 0.0, error_s * S, 10) for error_s in (0.001, 0.004, 0.002)]
+    assert greatest_difference_error_s(clocks) == pytest.approx(0.006)
+    assert greatest_difference_error_s(clocks[:1]) == greatest_difference_error_s([]) == 0.0
+
+
+def test_a_time_that_is_used_as_it_was_stamped_is_wrong_by_the_offset_of_its_clock() -> None:
+    """The clock may be ahead or behind."""
+    clocks = [ClockOffset(EPOCH_NS, offset_s * S, 0.0, 0.001 * S, 10) for offset_s in (0.25, -0.5)]
+    assert greatest_reading_error_s(clocks) == pytest.approx(0.501)
+    assert greatest_reading_error_s([]) == 0.0

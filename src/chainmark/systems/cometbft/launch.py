@@ -24,11 +24,10 @@ from chainmark.core.manifest import Configuration, Fact, Incident, Scalar
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
-from chainmark.core.times import NS
 from chainmark.core.wording import enumerated
 from chainmark.lab.hosts import hosts_on
 from chainmark.network.addresses import loopback_addresses, require_free_ports
-from chainmark.network.clocks import ClockOffset
+from chainmark.network.clocks import ClockOffset, greatest_difference_error_s, greatest_reading_error_s
 from chainmark.network.emulation import EmulatedLinks, EmulationPlan, emulated_links
 from chainmark.network.processes import ProcessGroup, RunningProcess, RunningProcesses
 from chainmark.network.remote import RemoteHost, RemoteProcesses
@@ -265,10 +264,19 @@ class CometNetwork:
         if not addresses:
             return []
         value = f"{enumerated(addresses)}; {addresses[0]} observes the commits"
-        if len(addresses) > 1 and self.clocks:
-            error_s = sum(sorted(self.clocks[address].error_ns for address in addresses)[-2:]) / NS
+        if error_s := self.latency_error_s():
             value += f"; latencies of transactions from the others are known to ± {units.duration(error_s)}"
         return [Fact(label="Load from", value=value)]
+
+    def latency_error_s(self) -> float:
+        """The greatest error of a transaction's latency: another machine's clock than the observer's stamps it."""
+        return greatest_difference_error_s(
+            self.clocks[host.address] for host in self.measuring if host.address in self.clocks
+        )
+
+    def header_error_s(self) -> float:
+        """The greatest error of a latency to a block header, which has the time of its validators' clocks."""
+        return self.latency_error_s() + greatest_reading_error_s(self.clocks.values())
 
     def measure_hosts(self) -> None:
         """Measure the round trips between the hosts, if there are some; once before the load, and once after it."""

@@ -296,6 +296,7 @@ def _analysed(
         incidents=[*network.start_failures, *measurement.incidents],
         warnings=[*_warnings(network, measurement, comet), *failure_reasons(events)],
         groups=zones(network.links),
+        measurement_errors=latency_errors(network),
         profiles=list(order.profiles),
     )
 
@@ -390,6 +391,17 @@ def zones(links: EmulatedLinks | None) -> dict[str, Grouping]:
     """The zone of every node, if there are zones: a node in a remote one is not slow because of that."""
     of = links.plan.zone_of if links is not None else None
     return {"host": Grouping(label="zone", of=dict(of))} if of else {}
+
+
+def latency_errors(network: CometNetwork) -> dict[str, float]:
+    """The greatest errors of latencies whose ends are read from clocks of different machines, s, by metric."""
+    header_s = network.header_error_s()
+    errors = {
+        "tx_latency_s": network.latency_error_s(),
+        "tx_latency_header_s": header_s,
+        "tx_latency_next_header_s": header_s,
+    }
+    return {metric: error_s for metric, error_s in errors.items() if error_s}
 
 
 def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: CometNetwork) -> dict[str, str]:

@@ -61,6 +61,8 @@ def host_document(report: HostReport) -> Document:
 
 
 def _page(report: HostReport) -> list[Block]:
+    if not sampled(report.chain.classes)[0]:
+        return [_chain_table(report)]
     return [
         _delay_table(report),
         *_chart(report),
