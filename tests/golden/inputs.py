@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -48,6 +47,7 @@ from chainmark.trails.trail import trails_of
 
 from tests.golden import made_results
 from tests.golden.fixed_store import FixedStore
+from tests.golden.folders import temporary_folder
 from tests.unit.compare import published_runs, qa_runs, release_histories
 from tests.unit.compare.profiled_runs import profiled_run
 from tests.unit.compare.searched_runs import REPORTED, searched
@@ -109,7 +109,7 @@ def explained() -> Comparison:
 
 
 def _followable() -> tuple[SealedRun, SealedRun]:
-    store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
+    store = FixedStore(temporary_folder())
     return sealed(store, Timelines(6, 8).fill()), sealed(store, Timelines(6, 8, factor=1.2).fill(), "v2")
 
 
@@ -130,7 +130,7 @@ def block_trace(name: str) -> Trace:
 @cache
 def transactions(key: str | None = None) -> Document:
     """The slowest transactions of a shipped run, or one of them."""
-    store = Path(tempfile.mkdtemp(prefix="golden-"))
+    store = temporary_folder()
     run = cm.import_samples(store)[0]
     return cm.transaction(run.id, key, slowest=3, store=store)
 
@@ -252,7 +252,7 @@ def ingest_releases(store: Path, *, again: bool = False) -> None:
 @cache
 def release_page() -> ReleasePage:
     """A release equal to earlier ones under one workload and slower under another, with a note and a statement."""
-    store = Path(tempfile.mkdtemp(prefix="golden-"))
+    store = temporary_folder()
     ingest_releases(store)
     cm.annotate("10.6.2", "the clock of node-3 was 40 ms late", store=store)
     signature = cm.Signature("Ada Lovelace", "The first release with the new mempool.", "2026-03-20")
@@ -274,7 +274,7 @@ def _of_this_version(page: ReleasePage) -> ReleasePage:
 
 def sealed_run() -> Document:
     """The document of a sealed run with a note."""
-    store = FixedStore(Path(tempfile.mkdtemp(prefix="golden-")))
+    store = FixedStore(temporary_folder())
     run = sealed(store, Timelines(3, 4).fill())
     cm.annotate(run.run_id, "the clock of node-2 was late", store=store)
     return cm.open_run(run.run_id, store=store).document()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from chainmark.systems.mesh import SYSTEM as MESH
 from chainmark.systems.mesh.page.results import LoadPage, page_of
 
 from tests.golden.fixed_store import FixedStore
+from tests.golden.folders import temporary_folder
 from tests.unit.compare.synthetic_runs import HOST
 from tests.unit.report import load_samples
 from tests.unit.systems.cardano.clusters import ingest, make_cluster
@@ -152,7 +152,7 @@ def ingest_relay(store: Path) -> SealedRun:
 @cache
 def host() -> HostReport:
     """That host."""
-    report = host_report(ingest_relay(Path(tempfile.mkdtemp(prefix="golden-"))), None)
+    report = host_report(ingest_relay(temporary_folder()), None)
     fixed = report.manifest.model_copy(update={"run_id": "cardano-import-relay", "tool_version": VERSION})
     return report.model_copy(update={"manifest": fixed})
 
@@ -221,7 +221,7 @@ def fill_load_page(store: Store, folder: Path) -> None:
 @cache
 def load_page() -> LoadPage:
     """The page over all of these runs, two of them with a file of their steps."""
-    folder = Path(tempfile.mkdtemp(prefix="golden-"))
+    folder = temporary_folder()
     store = FixedStore(folder / "store")
     fill_load_page(store, folder)
     runs = store.sealed()

@@ -26,8 +26,8 @@ from chainmark.core.tool import tool_version
 from chainmark.lab.protocols import Findings
 from chainmark.network.host import host_facts
 from chainmark.stats.description import LAYOUT, describe, to_frame
-from chainmark.stats.samples import ParquetSamples, ordered_source
 from chainmark.stats.measurement_error import with_measurement_errors
+from chainmark.stats.samples import ParquetSamples, ordered_source
 from chainmark.stats.summarise import summarise
 from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
 

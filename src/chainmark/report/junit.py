@@ -22,8 +22,9 @@ _PASSED = (Verdict.PASS, Verdict.INFORMATIONAL)
 def junit_xml(suites: Sequence[Suite], kind: str, caveats: Caveats | None = None, date: str = "") -> str:
     """The suites of a document of that kind, for a pipeline; the same suites give the same text.
 
-    A suite that has no time of its own, such as one that was not run, has the document's date. A case that fails and gates is a failure. Undecided or unmeasured cases, and those that fail without gating, are
-    skipped, with the reason. Caveats are properties of every suite, and the first lines of its output.
+    A suite that has no time of its own, such as one that was not run, has the document's date. A case that fails and
+    gates is a failure. Undecided or unmeasured cases, and those that fail without gating, are skipped, with the reason.
+    Caveats are properties of every suite, and the first lines of its output.
     """
     root = Xml.Element("testsuites")
     names = _distinct([token(suite.name) for suite in suites])

@@ -18,7 +18,8 @@ from chainmark.core.manifest import Configuration
 from chainmark.network.processes import ProcessGroup
 from chainmark.network.sampling import PROCESS_SCHEMA, read_pages
 from chainmark.systems.cometbft.applications.loading import prepared
-from chainmark.systems.cometbft.launch import CometNetwork, CometNode, NodeEndpoints
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode
+from chainmark.systems.cometbft.network_plan import NodeEndpoints
 from chainmark.systems.cometbft.profile import CometBFTProfile, NodeConfig, NodeNetwork, Rotating
 from chainmark.systems.cometbft.rpc import RPC_PORT, RpcClient, RpcError
 from chainmark.systems.cometbft.shape import Role

@@ -64,7 +64,8 @@ from chainmark.systems.cometbft.ingest import (
     collect,
     failure_reasons,
 )
-from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, NetworkPlan, running_network
+from chainmark.systems.cometbft.launch import CometNetwork, NetworkFailure, running_network
+from chainmark.systems.cometbft.network_plan import NetworkPlan
 from chainmark.systems.cometbft.profile import CometBFTProfile
 from chainmark.systems.cometbft.published import published_version
 from chainmark.systems.cometbft.raw_csv import raw_version, recognises_raw

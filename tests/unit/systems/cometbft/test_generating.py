@@ -18,7 +18,7 @@ from chainmark.systems.cometbft.generating import (
     TransactionGenerator,
     joined,
 )
-from chainmark.systems.cometbft.launch import _spread
+from chainmark.systems.cometbft.placement import spread
 from chainmark.systems.cometbft.shape import Member, Role
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_larger_hosts_run_more_nodes() -> None:
 
     def names(cores: tuple[int, ...]) -> str:
         members = [Member(f"node{number}", Role.VALIDATOR, "", "v1.0.1", (), (), pex=False) for number in range(8)]
-        return "".join(host.address for host in _spread(members, list(zip(hosts, cores, strict=True))))
+        return "".join(host.address for host in spread(members, list(zip(hosts, cores, strict=True))))
 
     assert names((2, 2, 2)) == "abcabcab"
     assert names((2, 2, 12)) == "cccccabc"
