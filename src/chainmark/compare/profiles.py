@@ -16,7 +16,7 @@ from chainmark.compare.sides import BASELINE, CANDIDATE
 from chainmark.core import units
 from chainmark.core.manifest import Status
 from chainmark.core.profiled import Frame, FunctionChange, ProfileChange, ProfileCost, Profiled
-from chainmark.core.profiles import DOCUMENT, EVENTS, GOROUTINE, KINDS, ProfilesRecord
+from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS, ProfilesRecord
 from chainmark.core.wording import enumerated
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.intervals import LEVEL, Working, pooled, welch
@@ -27,6 +27,7 @@ MOST_FRAMES = 400
 # Fraction of the whole graph: narrower frames are illegible and merged with similar ones.
 LEAST_WIDTH = 0.003
 REST = "(rest)"
+_DIGITS = 12
 _BEGIN, _END = "begin", "end"
 
 
@@ -118,9 +119,9 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
     about = KINDS[kind]
     owners = _Values.of(profiles, kind, "owner")
     intervals, basis = owners.intervals()
-    # The name of a goroutine's place is no function's, so nothing else calls it.
-    within = None if kind == GOROUTINE else _Values.of(profiles, kind, "within")
-    grown = None if about.per_work or kind == GOROUTINE else _Values.of(profiles, kind, "owner", grown=True)
+    # The name of a place is no function's, so nothing else calls it.
+    within = None if about.is_waiting else _Values.of(profiles, kind, "within")
+    grown = None if about.per_work or about.is_waiting else _Values.of(profiles, kind, "owner", grown=True)
     functions = [
         FunctionChange(
             function=name,
@@ -142,8 +143,9 @@ def _change(kind: str, sides: Sequence[Sequence[RunProfiles]]) -> ProfileChange 
         label=about.label,
         unit=about.unit,
         per=f"{work} and node" if about.per_work and work else "node",
-        baseline=tree.baseline,
-        candidate=tree.candidate,
+        # Sums of equal values in another order differ in their last digits.
+        baseline=units.rounded(tree.baseline, _DIGITS),
+        candidate=units.rounded(tree.candidate, _DIGITS),
         functions=sorted(functions, key=_clearest_first)[:MOST_FUNCTIONS],
         functions_in_all=len(functions),
         basis=basis,
@@ -215,8 +217,8 @@ def _by_function(profiles: RunProfiles, kind: str, by: str, *, grown: bool) -> p
     frame = profiles.of(kind)
     if grown:
         frame = pl.concat([frame, profiles.of(kind, _BEGIN).with_columns(value=-pl.col("value"))])
-    if kind == GOROUTINE and by == "owner":
-        named = _goroutine()
+    if KINDS[kind].is_waiting and by == "owner":
+        named = _place()
     else:
         named = pl.col("owner") if by == "owner" else pl.col("stack").list.unique()
     table = frame.select("host", "value", function=named)
@@ -225,8 +227,8 @@ def _by_function(profiles: RunProfiles, kind: str, by: str, *, grown: bool) -> p
     return table.group_by("host", "function").agg(pl.col("value").sum())
 
 
-def _goroutine() -> pl.Expr:
-    """The start of a goroutine, and its innermost function in its own module."""
+def _place() -> pl.Expr:
+    """The start of what waits, and its innermost function in its own module."""
     began, owner = pl.col("stack").list.first(), pl.col("owner")
     return pl.when(began == owner).then(owner).otherwise(pl.concat_str(began, pl.lit(" … "), owner))
 

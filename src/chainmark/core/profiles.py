@@ -24,18 +24,21 @@ class ProfileKind:
         unit: of its values.
         per_work: its values are summed over the window, and are shown per unit of work; others are the amount at
             its end.
+        is_waiting: each stack is a place where something waits. What waits longer at one place waits less at another,
+            so only the changes of places have a meaning, not their sum.
     """
 
     label: str
     unit: str
     per_work: bool = False
+    is_waiting: bool = False
 
 
 CPU, HEAP, GOROUTINE, MUTEX, BLOCK = "cpu", "heap", "goroutine", "mutex", "block"
 KINDS: Mapping[str, ProfileKind] = {
     CPU: ProfileKind("CPU time", "s", per_work=True),
     HEAP: ProfileKind("heap in use", "B"),
-    GOROUTINE: ProfileKind("goroutines", ""),
+    GOROUTINE: ProfileKind("goroutines", "", is_waiting=True),
     MUTEX: ProfileKind("time waited for mutexes", "s", per_work=True),
     BLOCK: ProfileKind("time blocked", "s", per_work=True),
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chainmark.core import units
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.profiled import FunctionChange, ProfileChange, ProfileCost, Profiled
-from chainmark.core.profiles import GOROUTINE
+from chainmark.core.profiles import KINDS
 from chainmark.core.wording import capitalised, enumerated
 from chainmark.report.blocks import (
     EVERYWHERE,
@@ -87,8 +87,7 @@ def _sentence(change: ProfileChange, labels: Sequence[str]) -> str:
     unit = units.display_unit(change.unit, [change.baseline, change.candidate])
     left, right = (units.quantity(value, change.unit) for value in (change.baseline, change.candidate))
     difference = change.candidate - change.baseline
-    # A goroutine that waits longer at one place waits less at another: their number shows nothing.
-    sign = 1.0 if change.kind == GOROUTINE else difference
+    sign = 1.0 if KINDS[change.kind].is_waiting else difference
     clear = [function for function in change.functions if _is_clear(function) and function.change * sign > 0.0]
     clear = sorted(clear, key=lambda item: (-abs(item.change), item.function))[:_NAMED]
     named = [f"{_short(item.function)} ({_signed(item, unit)})" for item in clear]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from chainmark.core.profiles import CPU
 from chainmark.network.processor_speed import NOMINAL_S
 from chainmark.network.run_queue import LEAST_BUSY_SHARE
 from chainmark.network.sampling import PRESSURE_SCHEMA, PROCESS_SCHEMA
@@ -321,6 +322,18 @@ def _speed(processes: pl.DataFrame, edges_ns: np.ndarray) -> float:
         float(np.diff(CountCurve(times_ns, processes[column].to_numpy()).at(edges_ns))[0]) for column in REFERENCE
     )
     return NOMINAL_S * times / cpu_s if cpu_s > 0.0 else 1.0
+
+
+def at_reference_speed(profiles: pl.DataFrame, processes: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """The nodes' profiles with the CPU times that processors with a speed of 1 would need, if the speed is known."""
+    if not speed_is_known(processes):
+        return profiles
+    speeds = {}
+    for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
+        edges_ns = np.clip([window.start_ns, window.end_ns], part["time_ns"][0], part["time_ns"][-1])
+        speeds[part["host"][0]] = _speed(part, edges_ns)
+    speed = pl.col("host").replace_strict(speeds, default=1.0, return_dtype=pl.Float64)
+    return profiles.with_columns(value=pl.col("value") * pl.when(pl.col("kind") == CPU).then(speed).otherwise(1.0))
 
 
 def _by_second(frame: pl.DataFrame, window: Window, *keys: str) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import polars as pl
 import psutil
 from pydantic import BaseModel
 
@@ -46,6 +47,7 @@ from chainmark.systems.cometbft.analyse import (
     SAMPLED_SCHEMAS,
     Sampled,
     Window,
+    at_reference_speed,
     committed_until,
     samples,
     speed_is_known,
@@ -279,7 +281,9 @@ def _analysed(
     window = Window.of_load(measurement.start_ns, comet.load)
     result = samples(events, sampled, window, _start_up(network))
     if order.profiles:
-        _keep_profiles(order.profiles, measurement, events, window, run)
+        profiles = at_reference_speed(read_profiles(run.raw / "profiles", order.profiles), sampled.processes, window)
+        begin, end = committed_until(events.blocks).at(np.array([window.start_ns, window.end_ns]))
+        _keep_profiles(order.profiles, profiles, measurement.profiles_missing, float(end - begin), run)
     accounting = balance(events, measurement, comet.load.offered_for_certain)
     return Execution(
         subject=subject,
@@ -342,17 +346,15 @@ def _plan(profile: CometBFTProfile, order: ExecutionRequest, run: UnfinishedRun)
 
 
 def _keep_profiles(
-    kinds: Sequence[str], measurement: Measurement, events: Events, window: Window, run: UnfinishedRun
+    kinds: Sequence[str], profiles: pl.DataFrame, missing: list[str], work: float, run: UnfinishedRun
 ) -> None:
     """The profiles' stacks, and the network's activity while they were recorded."""
-    frame = read_profiles(run.raw / "profiles", kinds)
-    run.write_events(EVENTS, frame, PROFILE_SCHEMA)
-    begin, end = committed_until(events.blocks).at(np.array([window.start_ns, window.end_ns]))
+    run.write_events(EVENTS, profiles, PROFILE_SCHEMA)
     record = record_of(
         kinds,
-        frame,
-        measurement.profiles_missing,
-        work=float(end - begin),
+        profiles,
+        missing,
+        work=work,
         work_label="transaction",
         cost_metric="node_cpu_per_transaction_s",
     )

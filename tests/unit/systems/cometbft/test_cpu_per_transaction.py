@@ -13,6 +13,7 @@ from chainmark.systems.cometbft.analyse import (
     NS,
     CountCurve,
     Window,
+    at_reference_speed,
     committed_until,
     cpu_per_transaction,
     host_second_samples,
@@ -124,6 +125,18 @@ def test_without_a_measured_speed_the_time_is_as_counted_and_known_to_be() -> No
     partly = pl.concat([with_speed(plain, [0.0, NOMINAL_S / 2], [0, 1]), unknown.with_columns(host=pl.lit("node1"))])
     assert not speed_is_known(partly)
     assert per_transaction(partly, Window(0, 10 * NS)) == per_transaction(plain, Window(0, 10 * NS)) * 2
+
+
+def test_cpu_profiles_are_corrected_for_the_speed_of_their_nodes_processors() -> None:
+    """Otherwise every function of a run on slower processors would seem to cost more than in another run."""
+    fast = with_speed(processes([0, 10], [0.0, 1.0]), [0.0, 100 * NOMINAL_S], [0, 100])
+    slow = with_speed(processes([0, 10], [0.0, 2.0], host="node1"), [0.0, 200 * NOMINAL_S], [0, 100])
+    rows = [("cpu", "node0", 0.8), ("cpu", "node1", 1.6), ("heap", "node1", 4096.0), ("cpu", "node2", 0.3)]
+    profiles = pl.DataFrame(rows, schema=["kind", "host", "value"], orient="row")
+    corrected = at_reference_speed(profiles, pl.concat([fast, slow]), Window(0, 10 * NS))
+    assert corrected["value"].to_list() == pytest.approx([0.8, 0.8, 4096.0, 0.3])
+    plain = processes([0, 10], [0.0, 1.0])
+    assert at_reference_speed(profiles, plain, Window(0, 10 * NS)).equals(profiles)
 
 
 def test_a_single_committed_transaction_has_a_cost() -> None:
