@@ -11,6 +11,7 @@ from pathlib import Path
 
 import chainmark as cm
 from chainmark.cli.reference import commands_of
+from chainmark.core.times import utc_now
 
 from tests.golden import inputs, made_results
 from tests.golden.fixed_store import FixedStore
@@ -228,5 +229,8 @@ def all_printed(width: int) -> dict[str, str]:
     lines = BY_WIDTH[width]
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         fill(Path(folder))
+        days = {utc_now()[:10]}
         texts = printed(Path(folder), width, list(lines.values()))
-        return {name: normalised(text.replace(folder, "WORKSPACE")) for name, text in zip(lines, texts, strict=True)}
+        days.add(utc_now()[:10])
+        texts = [re.sub("|".join(days), "TODAY", text.replace(folder, "WORKSPACE")) for text in texts]
+        return {name: normalised(text) for name, text in zip(lines, texts, strict=True)}

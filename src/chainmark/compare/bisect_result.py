@@ -193,7 +193,7 @@ class _Words:
             f"the search uses {change_text}; {chosen if state.followed.metric else 'runs of the bad side fail'}"
         )
         if made.record.skipped:
-            messages.append(f"{units.plural(len(made.record.skipped), 'revision')} skipped, because measuring failed")
+            messages.append(f"{units.plural(len(made.record.skipped), 'revision')} skipped; they could not be measured")
         return [*messages, *self._rest(state)]
 
     def _rest(self, known: Known) -> list[str]:
