@@ -12,6 +12,7 @@ import pytest
 import chainmark as cm
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import GateStatus
+from chainmark.network.pprof import read_profiles
 from chainmark.store.runs import SealedRun
 
 from tests.real.mesh_servers import build
@@ -52,9 +53,12 @@ def _top(path: Path) -> str:
 
 
 def test_the_table_agrees_with_go(profiled: list[SealedRun]) -> None:
-    """The total CPU time in seconds, and where it was spent: in the node's own consensus."""
+    """The total CPU time in seconds, and where it was spent: in the node's own consensus.
+
+    The stored table has the time that processors with a speed of 1 would need, like the metric that it explains.
+    """
     run = profiled[1]
-    table = run.events("profiles").filter(kind="cpu", host="node0")
+    table = read_profiles(run.path / "raw" / "profiles", ["cpu"]).filter(host="node0")
     total = next(
         line for line in _top(run.path / "raw/profiles/node0.cpu.pb.gz").splitlines() if "Total samples" in line
     )
@@ -63,6 +67,10 @@ def test_the_table_agrees_with_go(profiled: list[SealedRun]) -> None:
         float(total_time.removesuffix("ms")) / 1e3 if total_time.endswith("ms") else float(total_time.removesuffix("s"))
     )
     assert table["value"].sum() == pytest.approx(seconds, abs=0.006)
+    stored = run.events("profiles").filter(kind="cpu", host="node0")
+    speeds = run.samples("second")["machine_speed"].drop_nulls().to_numpy()
+    assert run.manifest.conditions["cpu_time"] == "corrected for the speed of the processors"
+    assert speeds.min() * 0.9 < stored["value"].sum() / table["value"].sum() < speeds.max() * 1.1
     goroutines = run.events("profiles").filter(kind="goroutine", moment="end")
     assert any("consensus.(*State).receiveRoutine" in name for name in goroutines["owner"].to_list())
 
