@@ -259,6 +259,15 @@ def test_parallel_runs_continue_until_they_are_decided(tmp_path: Path, shared: Q
     assert decider.requested == [(number, number, 5) for number in range(2, min(rounds, 4) + 1)]
 
 
+def test_the_parallel_runs_of_a_scenario_follow_one_that_was_decided_early(tmp_path: Path, shared: QaPlan) -> None:
+    deciding = {"gating": True, "judges": ["block_interval_s"], "repetitions": None, "most_runs": 5}
+    early = shared.scenarios[1].model_copy(update={**deciding, "id": "early"})
+    plan = shared.model_copy(update={"scenarios": [early, shared.scenarios[1]]})
+    qualifier = Qualifier(Store(tmp_path / "store"), Staged(), _Asked(2))
+    qualification = qualifier.make(_order(plan), Followed())
+    assert [len(scenario.runs) for scenario in qualification.scenarios] == [4, 4]
+
+
 def test_a_scenario_without_judged_metrics_makes_a_fixed_number_of_runs(plan: QaPlan) -> None:
     """Further runs would not change what the failed ones show."""
     content = plan.scenarios[0].model_dump() | {"judges": [], "repetitions": None}
@@ -318,11 +327,14 @@ def test_the_processors_must_be_free_before_the_only_repetition_of_a_run(
     assert len(system.made) == 9
 
 
-def test_runs_are_made_on_the_machines_of_the_qualification(tmp_path: Path, plan: QaPlan) -> None:
-    machines, used = cast(Machines, object()), list[object]()
-    system = Staged(under_load=lambda order, _: used.append(order.machines))
+def test_runs_are_made_on_the_machines_of_the_qualification_one_at_a_time(tmp_path: Path, shared: QaPlan) -> None:
+    """Those machines decide by themselves whether they are large enough for a scenario."""
+    machines, orders = cast(Machines, object()), list[ExecutionRequest]()
+    first = shared.scenarios[0].model_copy(update={"needs": ["cores:100000"]})
+    plan = shared.model_copy(update={"scenarios": [first, shared.scenarios[1]]})
+    system = Staged(under_load=lambda order, _: orders.append(order))
     Qualifier(Store(tmp_path / "store"), system, machines=machines).make(_order(plan), Followed())
-    assert used == [machines] * 8
+    assert [(order.machines, order.beside) for order in orders] == [(machines, "")] * 8
 
 
 def _stumbling(*numbers: int) -> Callable[[int], None]:

@@ -63,7 +63,8 @@ def test_times_are_converted_within_the_stated_error(
 def test_offsets_are_exact_to_the_nanosecond() -> None:
     """As a float, a time since 1970 is known to 256 ns: more than an exchange within a machine takes."""
     clock = clock_offset([Exchange(EPOCH_NS + 1, EPOCH_NS + 7, EPOCH_NS + 6)])
-    assert (clock.offset_ns, clock.error_ns) == (3.5, 2.5)
+    assert (clock.at_ns, clock.offset_ns, clock.error_ns) == (EPOCH_NS + 3, 3.5, 2.5)
+    assert isinstance(clock.at_ns, int)
     assert clock.to_here(np.array([EPOCH_NS + 100])).tolist() == [EPOCH_NS + 96]
 
 
@@ -99,10 +100,56 @@ def test_a_clock_that_is_not_known_well_enough_makes_a_run_invalid() -> None:
     assert (fact.label, fact.value) == ("Clock of 10.0.0.1", "4 ms behind, ± 1 ms, drift 1.0 ppm (30 exchanges)")
 
 
+def test_the_error_contains_the_distance_of_each_exchange_from_the_line() -> None:
+    """One of twelve answers came at once, so its offset is 1 ms too large and its own error 1 ms."""
+    exchanges = _exchanges(0.25, 1e-4, [(0.001, 0.001)] * 8 + [(0.002, 0.0)] + [(0.001, 0.001)] * 3)
+    clock = clock_offset(exchanges)
+    assert clock.exchanges == 12
+    assert clock.drift == pytest.approx(1e-4, abs=5e-5)
+    assert 0.0017 < clock.error_ns / S < 0.002
+
+
+@pytest.mark.parametrize(("number", "every_s", "is_fitted"), [(5, 2.5, True), (4, 5.0, False), (5, 2.2, False)])
+def test_a_drift_needs_five_exchanges_over_ten_seconds(number: int, every_s: float, *, is_fitted: bool) -> None:
+    """Over a shorter time, or through fewer points, it would be noise of the exchanges."""
+    clock = clock_offset(_exchanges(0.0, 1e-4, [(0.001, 0.001)] * number, every_s))
+    assert (clock.drift != 0.0) is is_fitted
+    assert clock.exchanges == number
+
+
+def test_an_exchange_that_took_twice_as_long_as_the_shortest_is_used() -> None:
+    assert clock_offset(_exchanges(0.0, 0.0, [(0.001, 0.001), (0.002, 0.002), (0.002, 0.0021)])).exchanges == 2
+
+
+def test_the_host_whose_clock_is_known_worst_is_named() -> None:
+    clocks = {
+        host: ClockOffset(EPOCH_NS, 0.0, 0.0, error_s * S, 10)
+        for host, error_s in (("host-2", 0.001), ("host-1", ERROR_MAX_S), ("host-9", 0.002))
+    }
+    gate = clock_gate(clocks)
+    assert (gate.label, gate.measured) == ("the hosts' clocks are known", "to 100 ms (host-1)")
+    assert gate.status is GateStatus.PASS
+
+
+@pytest.mark.parametrize(
+    ("offset_ns", "drift", "words"),
+    [
+        (0.25 * S, 2e-5, "250 ms ahead, ± 1 ms, drift 20.0 ppm (12 exchanges)"),
+        (-0.25 * S, 0.0, "250 ms behind, ± 1 ms (12 exchanges)"),
+        (0.0, 0.0, "0 s ahead, ± 1 ms (12 exchanges)"),
+        (0.5, 1.0, "0.5 ns ahead, ± 1 ms, drift 1,000,000.0 ppm (12 exchanges)"),
+    ],
+)
+def test_a_clock_is_described_by_its_offset_error_and_drift(offset_ns: float, drift: float, words: str) -> None:
+    (fact,) = clock_facts({"host-1": ClockOffset(EPOCH_NS, offset_ns, drift, 0.001 * S, 12)})
+    assert (fact.label, fact.value) == ("Clock of host-1", words)
+
+
 def test_a_difference_of_two_clocks_has_both_their_errors_and_that_of_one_clock_none() -> None:
     """Latencies of one machine are exact; between the two worst of several their errors add up."""
     clocks = [ClockOffset(EPOCH_NS, -3.0 * S, 0.0, error_s * S, 10) for error_s in (0.001, 0.004, 0.002)]
     assert greatest_difference_error_s(clocks) == pytest.approx(0.006)
+    assert greatest_difference_error_s(clocks[:2]) == pytest.approx(0.005)
     assert greatest_difference_error_s(clocks[:1]) == greatest_difference_error_s([]) == 0.0
 
 
