@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import chainmark as cm
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
+from chainmark.core.wording import enumerated
 from chainmark.lab import hosts
 from chainmark.network.emulation import available
 from chainmark.store.runs import SealedRun, Store
@@ -130,6 +132,11 @@ def test_an_experiment_on_hosts_ends_with_a_verdict(cluster: LocalCluster, lab: 
     assert "A/A" in ended.stdout
     assert len(lab.store.sealed()) == 2
     assert nodes_on_hosts() == []
+    # Without `--on`, further runs would be made on this machine, and compared with those.
+    (identifier,) = {place.id for run in lab.store.sealed() if (place := run.manifest.experiment)}
+    lab.run("experiment", "--resume", identifier, "--more", "1", code={0, 1, 3})
+    assert [_hosts_of(run) for run in lab.store.sealed()] == [set(HOSTS)] * 4
+    assert {run.manifest.conditions["machines"] for run in lab.store.sealed()} == {_machines()}
 
 
 def test_the_loads_of_a_saturation_test_run_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -232,6 +239,11 @@ def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
     # Seconds of the load: those of the host with the other clock are the same ones.
     seconds = run.samples("host_second").group_by("host").agg("time_s")["time_s"].to_list()
     assert seconds == [seconds[0]] * 3
+
+
+def _machines() -> str:
+    cores = [str(len(os.sched_getaffinity(0)))] * len(HOSTS)
+    return f"{len(HOSTS)} machines (cores: {enumerated(cores)})"
 
 
 def _hosts_of(run: SealedRun) -> set[str]:

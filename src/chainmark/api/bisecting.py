@@ -142,7 +142,8 @@ def bisect(
             _check_metrics(system, order)
             bisection = Bisector(run_store, system).begin(resolved, line, order, listener)
         system = bisection.series.lab.system
-        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+        requested = requested_cluster(on, profile, settings)
+        with machines_for_nodes(system, requested, listener, bisection.folder) as machines:
             bisection.series = bisection.series.on(machines)
             return document_of(_Search(bisection, run_store, listener).report())
 

@@ -17,6 +17,7 @@ from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import profile_cluster
 from chainmark.lab.protocols import HostedSystem, ImportableSystem, ImportRequest, LaunchableSystem, SpreadSystem
+from chainmark.store.experiments import ExperimentFolder
 
 if TYPE_CHECKING:
     from chainmark.capacity.generators import Generators
@@ -75,13 +76,22 @@ def machines_for(
 
 
 @contextmanager
-def machines_for_nodes(system: LaunchableSystem, on: str | None, listener: Relay) -> Iterator[Machines | None]:
+def machines_for_nodes(
+    system: LaunchableSystem, on: str | None, listener: Relay, folder: ExperimentFolder | None = None
+) -> Iterator[Machines | None]:
     """The machines that a network runs on; None if none were requested, or the system cannot use them.
+
+    Args:
+        system: of the network.
+        on: the requested cluster.
+        listener: receives the progress.
+        folder: of the experiment that the network is for. It is continued on the same cluster, unless another one is
+            requested.
 
     Raises:
         UsageError, EnvironmentFailure: as `machines_at`; or they were requested for this command, and are of no use.
     """
-    address = cluster_address(on)
+    address = cluster_address(on) or (folder.cluster() if folder else None)
     if address and not isinstance(system, HostedSystem):
         if on:
             raise UsageError(
@@ -90,6 +100,8 @@ def machines_for_nodes(system: LaunchableSystem, on: str | None, listener: Relay
         listener.say(f"`{system.name}` runs on this machine: the cluster at {address} is not used")
         address = None
     with machines_at(address, listener) as machines:
+        if address and folder:
+            folder.keep_cluster(address)
         yield machines
 
 

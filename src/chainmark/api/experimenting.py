@@ -151,7 +151,8 @@ def experiment(
                 profiles=_profiles(system, profiles),
             )
         system = planned.series.lab.system
-        with machines_for_nodes(system, requested_cluster(on, profile, settings), listener) as machines:
+        requested = requested_cluster(on, profile, settings)
+        with machines_for_nodes(system, requested, listener, planned.folder) as machines:
             planned.series = planned.series.on(machines)
             return _until_decided(planned, run_store, listener, why=why)
 

@@ -54,7 +54,7 @@ from chainmark.network.host import host_facts
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
-from chainmark.store.experiments import experiment_folder
+from chainmark.store.experiments import experiment_folder, find_experiment
 from chainmark.store.runs import SealedRun, Store
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
@@ -288,11 +288,13 @@ def qualify(
         )
         names = installed(lab, [order.baseline, order.candidate], listener)
         order = replace(order, baseline=names[order.baseline], candidate=names[order.candidate])
-        with machines_for_nodes(lab, on, listener) as machines:
+        folder = find_experiment(run_store, resume) if resume else qualifier.new_folder(order)
+        with machines_for_nodes(lab, on, listener, folder) as machines:
             qualifier = replace(qualifier, machines=machines)
-            qualification = (
-                qualifier.resume(resume, listener, keep_homes=keep_homes) if resume else qualifier.make(order, listener)
-            )
+            if resume:
+                qualification = qualifier.resume(resume, listener, keep_homes=keep_homes)
+            else:
+                qualification = qualifier.make(order, listener, folder)
     if qualification.interrupted:
         return Experiment(qualification.experiment, None, True)
     runs = [run for scenario in qualification.scenarios for run in scenario.runs]

@@ -103,13 +103,21 @@ class Qualifier:
     explains: Explains = lambda plan, baseline, candidate: ()
     machines: Machines | None = None
 
-    def make(self, order: QaRequest, listener: QaListener) -> QaMade:
+    def new_folder(self, order: QaRequest) -> ExperimentFolder:
+        """The folder of a new qualification."""
+        return experiment_folder(self.store, new_experiment_id(self.system.name, order.plan.name, "qa"))
+
+    def make(self, order: QaRequest, listener: QaListener, folder: ExperimentFolder | None = None) -> QaMade:
         """Begin a qualification and run it to its end, or until it is interrupted.
+
+        Args:
+            order: the versions, and what to do with them.
+            listener: receives the progress.
+            folder: a new one; None: `new_folder`.
 
         Raises:
             UsageError: a profile or setting of the plan cannot be used; detected before anything is run.
         """
-        experiment_id = new_experiment_id(self.system.name, order.plan.name, "qa")
         record = _Record(
             system=self.system.name,
             plan=order.plan.model_dump(mode="json", by_alias=True),
@@ -120,7 +128,7 @@ class Qualifier:
             of_version={role: list(settings) for role, settings in order.of_version.items()},
             started_at=utc_now(),
         )
-        return self._execute(experiment_folder(self.store, experiment_id), record, order, listener)
+        return self._execute(folder or self.new_folder(order), record, order, listener)
 
     def ordered(self, reference: str) -> QaRequest:
         """The request with which an experiment began.

@@ -21,6 +21,7 @@ from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import Store
 
 DOCUMENT = "experiment.json"
+CLUSTER = "cluster.json"
 _COMMANDS = {"load plan": "load"}  # of kinds that are not named after theirs
 _NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
 
@@ -33,9 +34,12 @@ class ExperimentFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.experiment_id = path.name
+        self._cluster: str | None = None
 
     def write(self, content: BaseModel) -> None:
         """Replace the document; a reader sees the old one or the new one."""
+        if self._cluster is not None:
+            write_bytes(self.path / CLUSTER, json_bytes({"address": self._cluster}))
         write_bytes(self.path / DOCUMENT, json_bytes(content))
 
     def read(self) -> dict[str, Any]:
@@ -71,6 +75,15 @@ class ExperimentFolder:
             command = f"`chainmark {_COMMANDS.get(kind, kind)} --resume {self.experiment_id}` continues it"
             raise UsageError(f"`{self.experiment_id}` is not {what}", None if kind == wanted else command)
         return model.model_validate(content)
+
+    def keep_cluster(self, address: str) -> None:
+        """Store, with the document, the address of the cluster that its nodes run on: it is continued there."""
+        self._cluster = address
+
+    def cluster(self) -> str | None:
+        """The address of that cluster; None if its nodes run on this machine."""
+        path = self.path / CLUSTER
+        return str(json.loads(path.read_text(encoding="utf-8"))["address"]) if path.exists() else None
 
     def conclude(self, verdict: Verdict, sentence: str) -> None:
         """Store the verdict, or replace that of fewer runs."""

@@ -199,6 +199,21 @@ def test_a_fixed_number_of_rounds_is_reported_as_planned(tmp_path: Path) -> None
     assert listener.bounds == ["", ""]
 
 
+def test_the_cluster_of_an_experiment_is_stored_with_its_document(tmp_path: Path) -> None:
+    """An experiment that was interrupted before its first run leaves nothing."""
+    store = Store(tmp_path / "store")
+    folder = experiment_folder(store, "e1")
+    folder.keep_cluster("tcp://10.0.0.1:8786")
+    assert not folder.path.exists()
+    folder.path.mkdir(parents=True)
+    folder.write(two_scenarios(tmp_path))
+    assert experiment_folder(store, "e1").cluster() == "tcp://10.0.0.1:8786"
+    other = experiment_folder(store, "e2")
+    other.path.mkdir(parents=True)
+    other.write(two_scenarios(tmp_path))
+    assert other.cluster() is None
+
+
 def test_an_experiment_of_another_kind_is_not_resumed(tmp_path: Path) -> None:
     folder = experiment_folder(Store(tmp_path / "store"), "e1")
     folder.path.mkdir(parents=True)

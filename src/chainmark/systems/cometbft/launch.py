@@ -131,6 +131,7 @@ class CometNetwork:
     host_round_trips: list[list[float]] = field(default_factory=list)
     clocks: dict[str, ClockOffset] = field(default_factory=dict)
     measuring: Sequence[RemoteHost] = ()
+    host_cores: Sequence[int] = ()
     start_failures: list[Incident] = field(default_factory=list)
 
     @property
@@ -257,7 +258,8 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
     with links_of(plan, members) as links, hosts_on(plan.machines) as machines:
         connections = len(plan.profile.load.targets) * plan.profile.load.connections
         measuring = [host for host in machines if host.measures][:connections]
-        hosts = spread(members, hosts_for(plan, machines))
+        with_cores = hosts_for(plan, machines)
+        hosts = spread(members, with_cores)
         places = places_of(plan, members, links, hosts)
         round_trips = []
         if links is not None:
@@ -286,6 +288,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
                 links=links,
                 round_trips=round_trips,
                 measuring=measuring,
+                host_cores=sorted(cores for _, cores in with_cores),
             )
             starting = [network.node(member.name) for member in _start_order(members)]
             progress.stage(f"starting {len(starting)} nodes")

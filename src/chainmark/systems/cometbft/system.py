@@ -24,6 +24,7 @@ from chainmark.core.manifest import Grouping, Incident, Subject
 from chainmark.core.profiles import DOCUMENT, EVENTS, KINDS
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.core.wording import enumerated
 from chainmark.lab.protocols import (
     Execution,
     ExecutionRequest,
@@ -414,7 +415,13 @@ def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: 
         if (extending_application := network.application or network.external or network.adapter) is None
         else {"application": str(extending_application)}
     )
-    return {**application, **_versions(profile, order), "emulation": _emulation(profile, network)}
+    machines = {"machines": _machines(network.host_cores)} if network.host_cores else {}
+    return {**application, **machines, **_versions(profile, order), "emulation": _emulation(profile, network)}
+
+
+def _machines(cores: Sequence[int]) -> str:
+    """The machines of the nodes: "3 machines (cores: 2, 2 and 4)"."""
+    return f"{units.plural(len(cores), 'machine')} (cores: {enumerated([str(number) for number in cores])})"
 
 
 def _cpu_time(sampled: Sampled) -> dict[str, str]:
