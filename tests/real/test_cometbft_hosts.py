@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -24,6 +25,7 @@ from chainmark.store.runs import SealedRun, Store
 
 from tests.real.cluster_demo import machines_apart
 from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching
+from tests.real.mesh_servers import SIMD_PACKAGE, build
 from tests.real.shifted_clock import clock_ahead
 from tests.support import ANYHOW, QUICK, Lab, wait_until
 
@@ -239,6 +241,52 @@ def test_distant_hosts_with_other_clocks_are_measured(tmp_path: Path) -> None:
     # Seconds of the load: those of the host with the other clock are the same ones.
     seconds = run.samples("host_second").group_by("host").agg("time_s")["time_s"].to_list()
     assert seconds == [seconds[0]] * 3
+
+
+def test_a_chain_of_another_program_runs_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Each node has further ports than CometBFT's, so each needs a machine of its own."""
+    simd = str(build("simd", SIMD_PACKAGE))
+    settings: dict[str, object] = {
+        **SHORT, "load.rate": 50, "network.start_timeout_s": 120, "application.adapter.start.ports": [9090],
+    }  # fmt: skip
+    chain = partial(cm.run, "cometbft/cosmos-sdk", simd, on=cluster.address, store=tmp_path / "store")
+    (run,) = chain(settings=settings)
+    assert run.is_valid, [(gate.label, gate.measured) for gate in run.manifest.failed_gates]
+    counts = run.manifest.counts["transactions"]
+    assert counts["committed"] == counts["offered"] == 50 * 3
+    assert _hosts_of(Store(tmp_path / "store").select(run.id)[0]) == set(HOSTS)
+    with pytest.raises(EnvironmentFailure, match="each of the 4 nodes opens port 9090, so no two can share a host"):
+        chain(settings={**settings, "network.validators": 4})
+
+
+def test_an_application_with_a_process_of_its_own_runs_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
+    """One host has two nodes, each with its application. One application stops its node, and is named."""
+    command = [str(build("faulty-app")), "-address", "{address}", "-node", "{node}", "-home", "{home}"]
+    run_with = partial(cm.run, "cometbft/demo", VERSION, on=cluster.address, store=tmp_path / "store")
+    settings: dict[str, object] = {**SHORT, "network.validators": 4}
+    (run,) = run_with(settings={**settings, "application.command": command})
+    assert run.is_valid, [(gate.label, gate.measured) for gate in run.manifest.failed_gates]
+    counts = run.manifest.counts["transactions"]
+    assert counts["committed"] == counts["offered"] == 200 * 3
+    logs = {path.name for path in (run.path / "raw" / "logs").iterdir()}
+    assert {f"node{number}.application.log.zst" for number in range(4)} < logs
+    faulty = [*command, "-only", "node2", "-panic-at", "2"]
+    (run,) = run_with(settings={**settings, "load.rate": 100, "application.command": faulty})
+    assert any("the application of node2 exited" in incident.what for incident in run.manifest.incidents)
+    assert not run.is_valid
+    (tmp_path / "rules.txt").touch()
+    with pytest.raises(UsageError, match=r"names the file `.*rules\.txt`, which the other machines do not have"):
+        run_with(settings={**settings, "application.command": [*command, str(tmp_path / "rules.txt")]})
+
+
+def test_votes_are_extended_on_hosts(cluster: LocalCluster, tmp_path: Path) -> None:
+    """The application reads its folder from a configuration in the node's home."""
+    settings = {**SHORT, "network.validators": 3, "load.rate": 20, "load.duration_s": 5}
+    (run,) = cm.run(
+        "cometbft/vote-extensions", VERSION, settings=settings, on=cluster.address, store=tmp_path / "store"
+    )
+    assert run.is_valid, [(gate.label, gate.measured) for gate in run.manifest.failed_gates]
+    assert run.manifest.counts["chain"]["not a payload"] >= run.samples("block").height
 
 
 def _machines() -> str:

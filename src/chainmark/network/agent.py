@@ -41,8 +41,8 @@ from chainmark.network.sampling import ResourceSampler, Ticker
 SILENCE_MAX_S = 20.0
 # Below this a node's next block may not fit, and the measurement so far could not be stored.
 FREE_BYTES_MIN = 64 << 20
-# In a command, the places of a node's home and of its program, which have other paths on every host.
-HOME, PROGRAM = "{home}", "{program}"
+# In a command, the place of a node's program.
+PROGRAM = "{program}"
 _LOOK_S = 1.0
 _CONNECT_S = 2.0
 _CONNECTED_AT_ONCE = 16
@@ -73,7 +73,7 @@ class ProcessRequest:
         node: whose home it uses.
         name: in messages; a new process of that name takes the place of the old one.
         program: the SHA-256 of its program.
-        command: with `HOME` and `PROGRAM` for their paths.
+        command: with `PROGRAM` for its path.
         log: its name in the home.
         environment: what differs from the machine's own.
     """
@@ -104,6 +104,7 @@ class HostAgent:
         self._group = ProcessGroup()
         self._group.__enter__()
         self._processes: dict[str, NodeProcess] = {}
+        self._nodes: dict[str, str] = {}  # by the name of a process
         self._objects: dict[str, Any] = {}
         self._neighbours: set[int] = set()
         self._sampler = ResourceSampler({})
@@ -170,6 +171,10 @@ class HostAgent:
             partial.chmod(0o755)
             partial.replace(path)
 
+    def home_of(self, node: str) -> str:
+        """The path of a node's home on this machine."""
+        return str(self._home(node))
+
     def take_home(self, node: str, content: bytes) -> None:
         """Unpack a node's home, a tar archive."""
         home = self._home(node)
@@ -179,11 +184,14 @@ class HostAgent:
     def start(self, order: ProcessRequest) -> tuple[int, int]:
         """Start a process; return its id and the time of its start."""
         home, program = self._home(order.node), str(self._program(order.program))
-        words = [word.replace(HOME, str(home)).replace(PROGRAM, program) for word in order.command]
+        words = [word.replace(PROGRAM, program) for word in order.command]
         process = self._group.start(order.name, words, home / order.log, {**os.environ, **order.environment})
         with self._lock:
             self._processes[order.name] = process
-            self._sampler.follow(order.node, [process.pid])
+            self._nodes[order.name] = order.node
+            # Its application may be a process of its own.
+            names = [name for name, node in self._nodes.items() if node == order.node]
+            self._sampler.follow(order.node, [self._processes[name].pid for name in names])
             self._sample()
         return process.pid, process.started_ns
 

@@ -24,7 +24,7 @@ import polars as pl
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now
-from chainmark.network.agent import FREE_BYTES_MIN, HOME, PROGRAM, HostCapacity, ProcessRequest, ProcessState
+from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, ProcessRequest, ProcessState
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
 from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
@@ -44,6 +44,7 @@ _GENERATORS = {"generator_ran_s": False, "generator_waited_s": False, "harness_c
 # At the start; afterwards every ping is an exchange.
 FIRST_EXCHANGES = 10
 CONNECTIONS = 5  # per pair of hosts, to measure its round trip
+_CONFIGURATIONS = frozenset({".toml", ".json", ".yaml", ".yml"})
 
 
 @dataclass
@@ -152,6 +153,7 @@ class RemoteProcesses:
     """The processes of one network on several hosts: `chainmark.network.processes.RunningProcesses`.
 
     A node's home is sent to its host when the node is started first, and nowhere else: it contains the node's keys.
+    There it has another path, which takes the place of its path here in commands, environments and configurations.
 
     Attributes:
         host_of: by the name of a node, which is that of its home's folder.
@@ -202,11 +204,16 @@ class RemoteProcesses:
         home = log_path.parent
         host, program = self.host_of[home.name], Path(command[0])
         digest = self._digest(program)
+        there = host.call("home_of", home.name)
         if home.name not in self._sent:
-            host.call("take_home", home.name, _packed(home))
+            host.call("take_home", home.name, _packed(home, there))
             self._sent.add(home.name)
-        words = [PROGRAM, *(word.replace(str(home), HOME) for word in command[1:])]
-        changed = {key: value for key, value in (environment or {}).items() if os.environ.get(key) != value}
+        words = [PROGRAM, *(word.replace(str(home), there) for word in command[1:])]
+        changed = {
+            key: value.replace(str(home), there)
+            for key, value in (environment or {}).items()
+            if os.environ.get(key) != value
+        }
         host.provide(program, digest)
         order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
         pid, started_ns = host.call("start", order)
@@ -323,10 +330,20 @@ def joined_pressure(
     return own.with_columns(**columns)
 
 
-def _packed(home: Path) -> bytes:
+def _packed(home: Path, there: str) -> bytes:
+    """A home as a tar archive, whose configurations contain its path on its host."""
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        archive.add(home, arcname=".")
+    with storage_errors(home), tarfile.open(fileobj=content, mode="w") as archive:
+        for path in sorted(home.rglob("*")):
+            entry = archive.gettarinfo(path, str(path.relative_to(home)))
+            if not entry.isfile():
+                archive.addfile(entry)
+                continue
+            text = path.read_bytes()
+            if path.suffix in _CONFIGURATIONS:
+                text = text.replace(str(home).encode(), there.encode())
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text))
     return content.getvalue()
 
 

@@ -85,6 +85,46 @@ def test_a_process_has_its_home_and_program_on_its_host(agent: HostAgent, progra
     assert (tmp_path / "programs" / hashlib.sha256(program.read_bytes()).hexdigest()).is_file()
 
 
+def test_configurations_and_environments_name_the_home_on_the_host(
+    agent: HostAgent, program: Path, tmp_path: Path
+) -> None:
+    """Other files keep their bytes: a database that happens to contain the path would be damaged."""
+    home = _home(tmp_path, "node0")
+    (home / "config").mkdir()
+    for name in ("app.toml", "data.db"):
+        (home / "config" / name).write_text(f'dir = "{home}/data"')
+    (home / "link").symlink_to("config/app.toml")
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        command = [str(program), str(home), "600"]
+        processes.start("node0", command, home / "node.log", {**os.environ, "COLOUR": f"{home}/red"})
+        wait_until(lambda: agent.call("read", "node0", "node.log") != b"", "its output")
+        processes.fetch_logs()
+        there = agent.home_of("node0")
+        assert (home / "node.log").read_text().split()[-1] == f"{there}/red"
+        for name in ("config/app.toml", "link"):
+            assert agent.read("node0", name).decode() == f'dir = "{there}/data"'
+        assert agent.read("node0", "config/data.db").decode() == f'dir = "{home}/data"'
+
+
+def test_two_processes_of_a_node_are_sampled_together(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    """Its application uses memory as well as the node. A restarted node takes the place of the old process."""
+    home = _home(tmp_path, "node0")
+
+    def rss_bytes() -> int:
+        agent._sampler.sample()
+        return int(agent.samples()[0]["rss_bytes"][-1])
+
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        _start(processes, program, home, 600)
+        wait_until(lambda: agent.call("read", "node0", "node.log") != b"", "its output")
+        alone = rss_bytes()
+        words = [str(program), str(home), "600"]
+        for _ in range(2):
+            processes.start("the application of node0", words, home / "application.log", {**os.environ, "COLOUR": "x"})
+            wait_until(lambda: agent.call("read", "node0", "application.log") != b"", "its output")
+            assert 1.7 < rss_bytes() / alone < 2.3
+
+
 def test_an_unexpected_end_is_reported_with_its_reason(agent: HostAgent, program: Path, tmp_path: Path) -> None:
     home = _home(tmp_path, "node0")
     with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:

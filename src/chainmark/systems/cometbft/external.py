@@ -9,8 +9,6 @@ from pathlib import Path
 
 from chainmark.core.errors import UsageError
 
-PORT = 26658
-
 
 @dataclass(frozen=True)
 class ExternalApplication:
@@ -18,14 +16,18 @@ class ExternalApplication:
 
     parts: tuple[str, ...]
 
-    def address(self, host: str) -> str:
-        """Its address for the node at that host, in CometBFT's notation."""
-        return f"tcp://{host}:{PORT}"
+    def address(self, endpoint: str) -> str:
+        """Where it listens, in CometBFT's notation."""
+        return f"tcp://{endpoint}"
 
-    def command(self, node: str, host: str, home: Path) -> list[str]:
+    def command(self, node: str, endpoint: str, home: Path) -> list[str]:
         """The command that starts it for one node."""
-        places = {"{address}": self.address(host), "{node}": node, "{home}": str(home)}
+        places = {"{address}": self.address(endpoint), "{node}": node, "{home}": str(home)}
         return [_filled(part, places) for part in self.parts]
+
+    def file(self) -> str | None:
+        """An existing file that an argument names, or None."""
+        return next((part for part in self.parts[1:] if Path(part).is_file()), None)
 
     def __str__(self) -> str:
         return " ".join([Path(self.parts[0]).name, *self.parts[1:]])

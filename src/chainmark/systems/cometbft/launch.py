@@ -225,7 +225,7 @@ class CometNetwork:
             command = self.application.command(node.home)
             environment = {**environment, **self.application.environment(node.home)}
         if self.external is not None and (node.beside is None or node.beside.ended()):
-            words = self.external.command(node.name, node.place.host, node.home)
+            words = self.external.command(node.name, node.place.application, node.home)
             node.beside = self._start(node, f"the application of {node.name}", words, "application.log", environment)
         node.current = self._start(node, node.name, command, "node.log", environment)
         return node.current
@@ -258,8 +258,8 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
     with links_of(plan, members) as links, hosts_on(plan.machines) as machines:
         connections = len(plan.profile.load.targets) * plan.profile.load.connections
         measuring = [host for host in machines if host.measures][:connections]
-        with_cores = hosts_for(plan, machines)
-        hosts = spread(members, with_cores)
+        with_cores = hosts_for(plan, members, machines)
+        hosts = spread(members, with_cores, alone=bool(plan.program_ports))
         places = places_of(plan, members, links, hosts)
         round_trips = []
         if links is not None:

@@ -12,7 +12,7 @@ from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.external import ExternalApplication
 from chainmark.systems.cometbft.profile import CometBFTProfile
 
-P2P_PORT, RPC_PORT, METRICS_PORT, PPROF_PORT = 26656, 26657, 26660, 6060
+P2P_PORT, RPC_PORT, APPLICATION_PORT, METRICS_PORT, PPROF_PORT = 26656, 26657, 26658, 26660, 6060
 # Distance between the ports of nodes that share an address.
 SHIFT = 10
 
@@ -33,6 +33,11 @@ class NodeEndpoints:
     def rpc(self) -> str:
         """For transactions and queries."""
         return f"{self.host}:{RPC_PORT + SHIFT * self.shift}"
+
+    @property
+    def application(self) -> str:
+        """Of its application, if that is a process of its own."""
+        return f"{self.host}:{APPLICATION_PORT + SHIFT * self.shift}"
 
     @property
     def metrics(self) -> str:
@@ -71,3 +76,8 @@ class NetworkPlan:
     def own_program(self) -> Adapter | None:
         """The adapter, if the nodes are not CometBFT's."""
         return self.adapter if self.profile.application.has_program else None
+
+    @property
+    def program_ports(self) -> list[int]:
+        """The ports besides CometBFT's that every node of another program opens."""
+        return self.own_program.start.ports if self.own_program and self.own_program.start else []

@@ -101,7 +101,8 @@ def _apply(plan: NetworkPlan, member: Member, place: NodeEndpoints, home: Path, 
         for path, values in file_values(adapter, home_of(plan, member, place)).items():
             change_toml(home / path, values, f"{path} of {adapter.name}", f'application.adapter.files."{path}"')
     else:
-        changes = {"proxy_app": node.app if plan.external is None else plan.external.address(place.host), **changes}
+        endpoint = node.app if plan.external is None else plan.external.address(place.application)
+        changes = {"proxy_app": endpoint, **changes}
     change_config(home, changes, member.version)
     change_genesis(home, flatten(node.genesis), plan.version)
     if (application := plan.application) is not None:

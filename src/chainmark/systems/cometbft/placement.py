@@ -12,8 +12,8 @@ from chainmark.network.emulation import EmulatedLinks, EmulationPlan, emulated_l
 from chainmark.network.processes import ProcessGroup, RunningProcesses
 from chainmark.network.remote import RemoteHost, RemoteProcesses
 from chainmark.network.zones import load_zone_table
-from chainmark.systems.cometbft.external import PORT as APPLICATION_PORT
 from chainmark.systems.cometbft.network_plan import (
+    APPLICATION_PORT,
     METRICS_PORT,
     P2P_PORT,
     PPROF_PORT,
@@ -50,11 +50,13 @@ def links_of(plan: NetworkPlan, members: list[Member]) -> Iterator[EmulatedLinks
         yield links
 
 
-def hosts_for(plan: NetworkPlan, machines: Sequence[RemoteHost]) -> list[tuple[RemoteHost, int]]:
+def hosts_for(
+    plan: NetworkPlan, members: Sequence[Member], machines: Sequence[RemoteHost]
+) -> list[tuple[RemoteHost, int]]:
     """The machines that run nodes, with their cores; none if this one does.
 
     Raises:
-        UsageError: the profile emulates links, or has an application in a process of its own.
+        UsageError: the profile emulates links, or an application needs a file of this machine.
         EnvironmentFailure: the machines are too small for the network, or all are reserved for the load.
     """
     if not machines:
@@ -64,12 +66,21 @@ def hosts_for(plan: NetworkPlan, machines: Sequence[RemoteHost]) -> list[tuple[R
             "links between nodes are emulated only on one machine",
             "omit `--on`, or `network.links` and `network.zones`",
         )
-    if plan.external is not None or plan.application is not None or plan.own_program is not None:
-        raise UsageError("nodes on other machines run only CometBFT's own application", "omit `--on`")
+    if plan.external is not None and (file := plan.external.file()) is not None:
+        raise UsageError(
+            f"`application.command` names the file `{file}`, which the other machines do not have",
+            "only the program itself is sent to them: make it one file, or omit `--on`",
+        )
     hosts = [host for host in machines if not host.measures]
     if not hosts:
         raise EnvironmentFailure(
             "all workers of the cluster are reserved for the load", "start one without `--resources load=1`"
+        )
+    if plan.program_ports and len(hosts) < len(members):
+        raise EnvironmentFailure(
+            f"each of the {len(members)} nodes opens port {plan.program_ports[0]}, so no two can share a host; "
+            f"there are {units.plural(len(hosts), 'host')}",
+            "start more workers, or close the port in the adapter's `files` and remove it from its `start.ports`",
         )
     facts = [host.about() for host in hosts]
     cores, memory_bytes = sum(item.cores for item in facts), sum(item.memory_bytes for item in facts)
@@ -77,12 +88,19 @@ def hosts_for(plan: NetworkPlan, machines: Sequence[RemoteHost]) -> list[tuple[R
     return [(host, item.cores) for host, item in zip(hosts, facts, strict=True)]
 
 
-def spread(members: list[Member], hosts: Sequence[tuple[RemoteHost, int]]) -> list[RemoteHost]:
-    """The host of each node: that with the fewest nodes per core, the first of equal ones; none without hosts."""
+def spread(
+    members: Sequence[Member], hosts: Sequence[tuple[RemoteHost, int]], *, alone: bool = False
+) -> list[RemoteHost]:
+    """The host of each node: that with the fewest nodes per core, the first of equal ones; none without hosts.
+
+    Args:
+        alone: no two nodes share a host.
+    """
     nodes = [0] * len(hosts)
     result = []
     for _ in members if hosts else ():
-        at = min(range(len(hosts)), key=lambda at: (nodes[at] + 1) / hosts[at][1])
+        free = [at for at, count in enumerate(nodes) if not (alone and count)]
+        at = min(free, key=lambda at: (nodes[at] + 1) / hosts[at][1])
         nodes[at] += 1
         result.append(hosts[at][0])
     return result
@@ -110,6 +128,6 @@ def places_of(
     ports = [P2P_PORT, RPC_PORT, METRICS_PORT]
     ports += [APPLICATION_PORT] if plan.external is not None else []
     ports += [PPROF_PORT] if plan.with_pprof else []
-    ports += plan.own_program.start.ports if plan.own_program and plan.own_program.start else []
+    ports += plan.program_ports
     require_free_ports(addresses, tuple(ports))
     return [NodeEndpoints(address) for address in addresses]

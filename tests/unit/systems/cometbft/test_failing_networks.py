@@ -94,11 +94,22 @@ def test_pages_are_read_only_as_often_as_they_are_scraped(clock: Clock) -> None:
 def test_the_placeholders_of_an_application_are_filled_for_each_node(tmp_path: Path) -> None:
     application = application_of(["sh", "-c", "app --listen={address} --name={node} {home}/x"])
     assert application is not None
-    command = application.command("node2", "127.1.0.3", tmp_path)
+    command = application.command("node2", "127.1.0.3:26658", tmp_path)
     assert command[0].endswith("/sh")
     assert command[2] == f"app --listen=tcp://127.1.0.3:26658 --name=node2 {tmp_path}/x"
     assert str(application) == "sh -c app --listen={address} --name={node} {home}/x"
     assert application_of([]) is None
+
+
+def test_the_files_of_an_application_are_found(tmp_path: Path) -> None:
+    """They are not on other machines. The program itself, folders and missing files are no such files."""
+    rules = tmp_path / "rules.txt"
+    words = ["sh", "{address}", str(rules), str(tmp_path)]
+    application = application_of(words)
+    assert application is not None
+    assert application.file() is None
+    rules.touch()
+    assert application.file() == str(rules)
 
 
 @pytest.mark.parametrize(
