@@ -208,6 +208,7 @@ LABS = [
     *(Lab(noise, 10) for noise in NOISES),
     *(Lab(noise, 0) for noise in NOISES),
     Lab(0.03, 10, archive_noise=0.02),
+    Lab(0.03, 10, archive_noise=0.10),
 ]
 
 

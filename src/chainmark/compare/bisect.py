@@ -12,7 +12,7 @@ from chainmark.compare.decide import Decided
 from chainmark.compare.estimates import SideEstimates, collect
 from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.compare.judge import working_scale
-from chainmark.compare.noise import Archive, differs_more, scaled
+from chainmark.compare.noise import Archive, difference_of_noise, scaled
 from chainmark.compare.verdict import is_failure
 from chainmark.core.bisect_report import BisectStep, RevisionLevel, SideState
 from chainmark.core.comparison import Judgement, Outcome, Scale
@@ -148,7 +148,7 @@ def _clearness(decided: Decided, judgement: Judgement) -> float:
 
 
 def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]) -> Spread | None:
-    """The noise of runs outside the search; None if they show none, or the search's runs differ more.
+    """The noise of runs outside the search; None if they show none, or the search's runs contradict it.
 
     Args:
         made: the search.
@@ -161,7 +161,7 @@ def archived(made: Bisection, followed: SearchTarget, history: Sequence[RunData]
     like = next(iter(made.runs.values())).manifest
     spread = Archive(ids, like, history).spread(followed.metric.id, followed.statistic, followed.working)
     ends = [[value for run in made.of(place) if (value := followed.value(run)) is not None] for place in (0, made.last)]
-    if spread is None or min(map(len, ends)) == 0 or differs_more(own_spread(*ends), spread):
+    if spread is None or min(map(len, ends)) == 0 or difference_of_noise(own_spread(*ends), spread):
         return None
     return Spread(spread.squares, spread.degrees_of_freedom)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainmark.compare.estimates import SideEstimates, combined
 from chainmark.compare.judge import Bench, accepted_band, working_scale
-from chainmark.compare.noise import differs_more, scaled
+from chainmark.compare.noise import difference_of_noise, scaled
 from chainmark.core.comparison import Judgement
 from chainmark.core.metric import Better, Metric
 from chainmark.stats.centiles import FloatArray
@@ -134,7 +134,7 @@ class RunTable:
         names = [(item.metric.id, item.statistic, column.working) for item, column in zip(gated, columns, strict=True)]
         deviations = bench.archive.deviations(names) if bench.archive else np.empty((0, len(names)))
         archive = deviations * np.array(
-            [column.sign * _widened(deviations[:, i], column) for i, column in enumerate(columns)]
+            [column.sign * _factor(deviations[:, i], column) for i, column in enumerate(columns)]
         )
         baseline, candidate = (
             np.array([getattr(column, side) for column in columns]).T for side in ("baseline", "candidate")
@@ -187,10 +187,13 @@ def _fewest(chance: Callable[[int], float], too_few: int, most: int) -> int | No
     return enough
 
 
-def _widened(known: FloatArray, column: _Column) -> float:
-    """The factor that widens the archive's deviations: 1 unless these runs differ more than those."""
+def _factor(known: FloatArray, column: _Column) -> float:
+    """The factor that gives the archive's deviations the spread of these runs: 1 unless the two contradict each other.
+
+    The rows still count as degrees of freedom, but no metric gets more significant than by its own runs (`limits`).
+    """
     spread = own_spread(column.baseline.tolist(), column.candidate.tolist())
     archive = Spread(float(np.square(known).sum()), float(len(known)))
-    if archive.squares <= 0.0 or not differs_more(spread, archive):
+    if archive.squares <= 0.0 or not difference_of_noise(spread, archive):
         return 1.0
     return math.sqrt(spread.variance / archive.variance)

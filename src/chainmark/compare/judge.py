@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from chainmark.compare.estimates import SideEstimates, combined, side_value
-from chainmark.compare.noise import Archive, ArchiveSpread, differs_more, scaled
+from chainmark.compare.noise import Archive, ArchiveSpread, difference_of_noise, scaled
 from chainmark.compare.releases import Releases
 from chainmark.core import units
 from chainmark.core.comparison import Judgement, Outcome, Scale
@@ -88,8 +88,8 @@ def _between_runs(
     values = [scaled(side.values, working) for side in sides]
     spread, archived = intervals.own_spread(*values), bench.spread(metric, statistic, working)
     noise = f"between {baseline.runs} + {candidate.runs} runs"
-    if archived is not None and differs_more(spread, archived):
-        noise += ", which differ more than the archive's"
+    if archived is not None and (contradiction := difference_of_noise(spread, archived)):
+        noise += f", {contradiction}"
         archived = None
     elif archived is not None:
         noise += f" and {_named(archived)}"
@@ -120,8 +120,8 @@ def _shown(own: Spread, known: ArchiveSpread | None, runs: str) -> tuple[Spread 
     noise = f"noise between {runs} runs"
     if known is None:
         return own, noise
-    if differs_more(own, known):
-        return own, f"{noise}, which differ more than the archive's"
+    if contradiction := difference_of_noise(own, known):
+        return own, f"{noise}, {contradiction}"
     both = Spread(own.squares + known.squares, own.degrees_of_freedom + known.degrees_of_freedom)
     return both, f"{noise} and {_named(known)}"
 

@@ -21,11 +21,28 @@ from chainmark.stats.sequential import deviations
 # and mostly by chance.
 CONTRADICTION, EARLY_CONTRADICTION = 0.05, 0.01
 FEW = 4.0  # degrees of freedom
+# Level of the test that they differ less: runs that agree by chance would make a verdict too certain.
+CLEARLY_LESS = 0.005
 
 
 def differs_more(own: Spread, archive: Spread) -> bool:
     """Whether these runs differ significantly more than the archive's, so that the archive is not used."""
     return is_wider(own, archive, EARLY_CONTRADICTION if own.degrees_of_freedom < FEW else CONTRADICTION)
+
+
+def differs_less(own: Spread, archive: Spread) -> bool:
+    """Whether these runs differ clearly less than the archive's, so that the archive is not used.
+
+    Few runs cannot show it, nor can runs with one and the same value, which may only be rounded.
+    """
+    return own.degrees_of_freedom >= FEW and own.squares > 0.0 and is_wider(archive, own, CLEARLY_LESS)
+
+
+def difference_of_noise(own: Spread, archive: Spread) -> str:
+    """How the spread of these runs contradicts the archive's, in words; "" if the archive adds to it."""
+    if differs_more(own, archive):
+        return "which differ more than the archive's"
+    return "which differ less than the archive's" if differs_less(own, archive) else ""
 
 
 def build_of(run: LoadedRun) -> str:

@@ -428,6 +428,8 @@ def test_noise_of_other_runs_is_used_unless_the_ends_are_noisier() -> None:
     assert archived(bisection, SearchTarget(metric(), "p99", Working.LOG), history) is None
     quiet = [stub_run("old", 100.0 + 0.001 * number, number) for number in range(30)]
     assert archived(bisection, ratio, quiet) is None
+    noisy = [stub_run("old", math.exp(number % 2), number) for number in range(30)]
+    assert archived(_search([1.0, 1.001, 1.002], [2.0, 2.002, 2.004]), ratio, noisy) is None
 
 
 def _known(places: list[int], values: list[float] | None = None, *, fails: bool = False) -> Known:

@@ -244,6 +244,16 @@ def test_runs_noisier_than_the_archive_widen_its_rows() -> None:
     assert table.archive[:, 0] / table.archive[0, 0] == pytest.approx([1.0, -1.0, 2.0, 1.0])
 
 
+def test_runs_quieter_than_the_archive_narrow_its_rows() -> None:
+    """They get the variance of the runs; otherwise no release would fail after an archive of a noisier time."""
+    quiet = _gated([1.0, 1.001, 1.0], [1.0, 1.001, 1.0])
+    bench, _ = _with_archive(_bench((3, 3)), [[0.2], [-0.2], [0.4], [0.2]])
+    table = RunTable.of([quiet], bench)
+    assert table is not None
+    own = 2 * (math.log(1.001) ** 2) * 2 / 3 / 4
+    assert np.square(table.archive).mean() == pytest.approx(own)
+
+
 def test_an_archive_without_any_noise_is_not_used_for_these_runs() -> None:
     bench, _ = _with_archive(_bench((3, 3)), [[0.0], [0.0]])
     table = RunTable.of([_gated([1.0, 2.0, 1.0], [1.0, 2.0, 1.0])], bench)

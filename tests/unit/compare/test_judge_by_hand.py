@@ -382,6 +382,32 @@ def test_an_archive_that_is_quieter_than_chance_allows_is_not_used() -> None:
         assert judgement.degrees_of_freedom == (12.0 if is_joined else 4.0)
 
 
+def test_an_archive_of_a_noisier_time_is_not_used() -> None:
+    """Nine archived runs of 10 %: variances with a ratio of 1/20, with 4 and 8 degrees of freedom, have p = 1.1 %.
+
+    Two stalls in earlier runs would otherwise leave every later release undecided.
+    """
+    noisy = archived([stub_run("v1", math.exp(0.1 * step), place) for place, step in enumerate([-1, 0, 1] * 3)])
+    share = 6 * 0.1**2 / 8
+    for ratio, is_joined in ((20.0, True), (40.0, False)):
+        assert (stats.f.sf(ratio, 8, 4) > 0.005) == is_joined
+        runs = side(spread(1.0, math.sqrt(share / ratio)))
+        judgement = judged(metric(), runs, runs, noisy)
+        words = " and 9 of the archive" if is_joined else ", which differ less than the archive's"
+        assert judgement.noise == f"between 3 + 3 runs{words}"
+        assert judgement.degrees_of_freedom == (12.0 if is_joined else 4.0)
+        assert (judgement.outcome is Outcome.EQUAL) == (not is_joined)
+
+
+def test_the_runs_of_one_side_replace_an_archive_of_a_noisier_time() -> None:
+    """One run is compared with five: their noise of 0.5 % counts, and not the 10 % of the archive."""
+    noisy = archived([stub_run("v1", math.exp(0.1 * step), place) for place, step in enumerate([-1, 0, 1] * 3)])
+    five = side([math.exp(0.005 * step) for step in (-1, -1, 0, 1, 1)])
+    judgement = judged(metric(), five, side([1.0]), noisy)
+    assert judgement.noise == "noise between 5 + 1 runs, which differ less than the archive's"
+    assert (judgement.degrees_of_freedom, judgement.outcome) == (4.0, Outcome.EQUAL)
+
+
 def test_a_later_look_requires_more() -> None:
     """The same runs at the second of seven planned looks: the interval is wider than at a single look."""
     looks = Looks(((2, 2), (3, 3)), 8)

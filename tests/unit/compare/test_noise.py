@@ -11,7 +11,7 @@ from scipy import stats
 
 from chainmark.compare.estimates import collect, combined, mean_of
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.noise import Archive, differs_more
+from chainmark.compare.noise import Archive, difference_of_noise, differs_less, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration, Status
@@ -274,3 +274,20 @@ def test_few_runs_exclude_an_archive_only_on_strong_evidence(freedom: float, p_v
     archive = Spread(10.0, 10.0)
     own = Spread(float(stats.f.isf(p_value, freedom, 10.0)) * freedom, freedom)
     assert differs_more(own, archive) is expected
+
+
+@pytest.mark.parametrize(("freedom", "p_value", "expected"), [
+    (4.0, 0.004, True), (4.0, 0.006, False), (3.0, 0.001, False), (10.0, 0.004, True), (10.0, 0.5, False),
+])  # fmt: skip
+def test_quiet_runs_exclude_an_archive_only_on_strong_evidence(freedom: float, p_value: float, expected: bool) -> None:
+    """Otherwise runs that agree by chance would make the verdict too certain."""
+    archive = Spread(float(stats.f.isf(p_value, 10.0, freedom)) * 10.0, 10.0)
+    own = Spread(freedom, freedom)
+    assert differs_less(own, archive) is expected
+    assert difference_of_noise(own, archive) == ("which differ less than the archive's" if expected else "")
+
+
+def test_runs_with_one_value_keep_the_noise_of_the_archive() -> None:
+    """Their equality may come from rounding."""
+    assert not differs_less(Spread(0.0, 10.0), Spread(10.0, 10.0))
+    assert difference_of_noise(Spread(0.0, 10.0), Spread(10.0, 10.0)) == ""
