@@ -86,6 +86,18 @@ def apply_setting(content: Mapping[str, Any], setting: str) -> dict[str, Any]:
     return changed
 
 
+def differing_keys(made: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The dotted keys by which two profiles differ, sorted."""
+    keys = []
+    for key in sorted({*made, *wanted}):
+        left, right = made.get(key), wanted.get(key)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            keys += differing_keys(left, right, f"{prefix}{key}.")
+        elif left != right:
+            keys.append(f"{prefix}{key}")
+    return keys
+
+
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]

@@ -21,8 +21,10 @@ from chainmark.core.manifest import ExperimentLength, Subject
 from chainmark.core.parts import Machines
 from chainmark.core.qa_plan import QaPlan, Role, ScenarioKind, ScenarioPlan
 from chainmark.core.times import utc_now
+from chainmark.core.wording import enumerated
 from chainmark.lab.attempts import until_evidence
 from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.profiles import differing_keys
 from chainmark.lab.protocols import QualifiableSystem, StagedSystem
 from chainmark.lab.running import Among, Finish, Finisher, Lab, Listener, RunSeries
 from chainmark.lab.scenarios import LEAST_ROUNDS, QaRequest, ScenarioMade, prepared
@@ -498,10 +500,14 @@ class _Work:
             place, manifest = run.manifest.experiment, run.manifest
             if place is None or place.side != step.side:
                 continue
-            same = manifest.profile == step.profile.model_dump(mode="json")
-            if not same or manifest.subject.version != step.version:
+            keys = differing_keys(manifest.profile, step.profile.model_dump(mode="json"))
+            differences = [f"the setting `{key}`" for key in keys]
+            if manifest.subject.version != step.version:
+                differences.append(f"the version {manifest.subject.version} instead of {step.version}")
+            if differences:
                 raise UsageError(
-                    f"`{self.folder.experiment_id}` was made with another profile: {run.run_id} does not match",
+                    f"{run.run_id} of `{self.folder.experiment_id}` does not match: "
+                    f"it differs by {enumerated(differences)}",
                     "the profile has changed; start a new qualification",
                 )
 

@@ -10,7 +10,9 @@ from pydantic import BaseModel
 from chainmark.core.errors import ChainmarkError, UsageError
 from chainmark.core.manifest import Fact
 from chainmark.core.parts import Machines
+from chainmark.core.wording import enumerated
 from chainmark.lab.machine import machine_to_itself
+from chainmark.lab.profiles import differing_keys
 from chainmark.lab.protocols import SweptSystem
 from chainmark.lab.running import Lab, Listener, RunSeries
 from chainmark.lab.schedules import (
@@ -237,8 +239,12 @@ def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
     """Whether a finished run is the one that would be made at its position."""
     place, manifest = run.manifest.experiment, run.manifest
     profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position
-    if (place and place.side, manifest.profile, manifest.seed) != (step.side, profile, seed):
+    side = place.side if place else ""
+    differences = [f"the setting `{key}`" for key in differing_keys(manifest.profile, profile)]
+    differences += [f"the place {side} instead of {step.side}"] if side != step.side else []
+    differences += [f"the seed {manifest.seed} instead of {seed}"] if manifest.seed != seed else []
+    if differences:
         raise UsageError(
-            f"`{order.resume}` was made with other versions, loads, settings or seed: {run.run_id} does not match",
+            f"{run.run_id} of `{order.resume}` does not match: it differs by {enumerated(differences)}",
             "resume it with the same command, or omit `--resume`",
         )

@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from chainmark.core.distribution import Estimate, MetricSummary
-
-# The standard deviation of an error that is equally likely everywhere within its greatest value.
-_UNIFORM = math.sqrt(3.0)
+from chainmark.stats.rounding import rounding_error
 
 
 def with_measurement_errors(summaries: Iterable[MetricSummary], greatest: Mapping[str, float]) -> list[MetricSummary]:
@@ -27,7 +25,8 @@ def with_measurement_errors(summaries: Iterable[MetricSummary], greatest: Mappin
 def _widened(summary: MetricSummary, greatest: float) -> MetricSummary:
     if not greatest:
         return summary
-    estimates = {name: _estimate(estimate, greatest / _UNIFORM) for name, estimate in summary.estimates.items()}
+    error = rounding_error(2.0 * greatest)  # equally likely everywhere within its greatest value
+    estimates = {name: _estimate(estimate, error) for name, estimate in summary.estimates.items()}
     return summary.model_copy(update={"estimates": estimates})
 
 

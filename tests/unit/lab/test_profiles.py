@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import UsageError
-from chainmark.lab.profiles import apply_setting, read_profile, shipped_profiles
+from chainmark.lab.profiles import apply_setting, differing_keys, read_profile, shipped_profiles
 from chainmark.systems.base import load_system
 
 
@@ -87,6 +87,14 @@ def test_changing_one_node_setting_leaves_the_others(tmp_path: Path) -> None:
         "mempool": {"cache_size": 10_000},
         "moniker": "m",
     }
+
+
+def test_profiles_differ_by_their_dotted_keys() -> None:
+    made = {"load": {"rate": 1, "size": 2}, "name": "a", "only": {"here": 1}}
+    assert differing_keys(made, made) == []
+    assert differing_keys(made, {"load": {"rate": 2, "size": 2, "new": 0}, "name": "b"}) == [
+        "load.new", "load.rate", "name", "only",
+    ]  # fmt: skip
 
 
 def test_an_unknown_system_is_refused() -> None:

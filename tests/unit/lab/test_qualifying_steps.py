@@ -391,13 +391,16 @@ def test_runs_with_another_set_up_are_refused_with_the_difference(store: Store, 
     with pytest.raises(UsageError) as refused:
         Qualifier(store, StandIn()).resume(broken.experiment, Followed())
     assert refused.value.message == (
-        f"`{broken.experiment}` was made with another profile: {run.run_id} does not match"
+        f"{run.run_id} of `{broken.experiment}` does not match: it differs by the version v1 instead of v0"
     )
     assert refused.value.hint == "the profile has changed; start a new qualification"
     store.remove(broken.scenarios[0].done[2])  # the next run is the candidate's, and is checked as well
-    for changes in ({"candidate": "v0"}, {"candidate": "v2", "settings": ["rate=7"]}):
+    for changes, difference in (
+        ({"candidate": "v0"}, "the version v2 instead of v0"),
+        ({"candidate": "v2", "settings": ["rate=7"]}, "the setting `rate`"),
+    ):
         _rewrite(store, broken, baseline="v1", **changes)
-        with pytest.raises(UsageError, match="does not match"):
+        with pytest.raises(UsageError, match=f"differs by {difference}$"):
             Qualifier(store, StandIn()).resume(broken.experiment, Followed())
 
 

@@ -292,9 +292,10 @@ def cpu_per_transaction(processes: pl.DataFrame, committed: CountCurve, window: 
     rows = []
     corrects = speed_is_known(processes)
     for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
-        times_ns = part["time_ns"].to_numpy()
-        used = CountCurve(times_ns, np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))]))
-        edges_ns = np.clip([window.start_ns, window.end_ns], times_ns[0], times_ns[-1])
+        used = CountCurve(
+            part["time_ns"].to_numpy(), np.concatenate([[0.0], np.cumsum(growth(part["cpu_s"].to_numpy()))])
+        )
+        edges_ns = _seen(part, window)
         used_s, transactions = (float(np.diff(curve.at(edges_ns))[0]) for curve in (used, committed))
         reported = 2 * (edges_ns[1] - edges_ns[0]) >= window.end_ns - window.start_ns
         used_s *= _speed(part, edges_ns) if corrects else 1.0
@@ -315,6 +316,11 @@ def speed_is_known(processes: pl.DataFrame) -> bool:
     return all(rows[column].null_count() == 0 for column in REFERENCE)
 
 
+def _seen(samples: pl.DataFrame, window: Window) -> np.ndarray:
+    """The edges of the window, or the first and last sample if they are within it."""
+    return np.clip([window.start_ns, window.end_ns], samples["time_ns"][0], samples["time_ns"][-1])
+
+
 def _speed(processes: pl.DataFrame, edges_ns: np.ndarray) -> float:
     """The known speed of a node's processors between two times."""
     times_ns = processes["time_ns"].to_numpy()
@@ -330,8 +336,7 @@ def at_reference_speed(profiles: pl.DataFrame, processes: pl.DataFrame, window: 
         return profiles
     speeds = {}
     for part in processes.drop_nulls("cpu_s").sort("time_ns").partition_by("host"):
-        edges_ns = np.clip([window.start_ns, window.end_ns], part["time_ns"][0], part["time_ns"][-1])
-        speeds[part["host"][0]] = _speed(part, edges_ns)
+        speeds[part["host"][0]] = _speed(part, _seen(part, window))
     speed = pl.col("host").replace_strict(speeds, default=1.0, return_dtype=pl.Float64)
     return profiles.with_columns(value=pl.col("value") * pl.when(pl.col("kind") == CPU).then(speed).otherwise(1.0))
 

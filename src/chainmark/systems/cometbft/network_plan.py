@@ -11,8 +11,9 @@ from chainmark.systems.cometbft.applications.adapter import Adapter
 from chainmark.systems.cometbft.extensions import ExtendingApplication
 from chainmark.systems.cometbft.external import ExternalApplication
 from chainmark.systems.cometbft.profile import CometBFTProfile
+from chainmark.systems.cometbft.rpc import RPC_PORT
 
-P2P_PORT, RPC_PORT, APPLICATION_PORT, METRICS_PORT, PPROF_PORT = 26656, 26657, 26658, 26660, 6060
+P2P_PORT, APPLICATION_PORT, METRICS_PORT, PPROF_PORT = 26656, 26658, 26660, 6060
 # Distance between the ports of nodes that share an address.
 SHIFT = 10
 

@@ -17,10 +17,10 @@ from chainmark.systems.cometbft.network_plan import (
     METRICS_PORT,
     P2P_PORT,
     PPROF_PORT,
-    RPC_PORT,
     NetworkPlan,
     NodeEndpoints,
 )
+from chainmark.systems.cometbft.rpc import RPC_PORT
 from chainmark.systems.cometbft.shape import Member, Role, require_capacity
 
 _ZONE_ORDER = (Role.SEED, Role.FULL, Role.VALIDATOR, Role.JOINER)

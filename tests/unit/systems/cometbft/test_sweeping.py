@@ -296,8 +296,11 @@ def test_a_plan_bisects_wherever_it_is_interrupted(tmp_path: Path, stop: int) ->
 
 def test_another_test_is_not_resumed(tmp_path: Path) -> None:
     part, _ = _made(tmp_path, SweepRequest(("a", "b"), 1, seed=1), interrupted_at=2)
-    for other in (SweepRequest(("b", "a"), 1, 1), SweepRequest(("a", "b"), 1, 2)):
-        with pytest.raises(UsageError, match="was made with other"):
+    for other, difference in (
+        (SweepRequest(("b", "a"), 1, 1), "the place a/c1r400 instead of b/c1r400"),
+        (SweepRequest(("a", "b"), 1, 2), "the seed 1 instead of 2"),
+    ):
+        with pytest.raises(UsageError, match=f"differs by {difference}$"):
             _made(tmp_path, SweepRequest(other.versions, 1, other.seed, resume=part.experiment_id))
     with pytest.raises(UsageError, match="the store has no runs of an experiment"):
         _made(tmp_path, SweepRequest(("a",), 1, 1, resume="nothing"))
