@@ -6,6 +6,7 @@ the agent itself dies, as :mod:`.processes` describes. So all starts must come f
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import os
@@ -43,6 +44,8 @@ SILENCE_MAX_S = 20.0
 FREE_BYTES_MIN = 64 << 20
 # In a command, the place of a node's program.
 PROGRAM = "{program}"
+# The folder of an agent's homes, and before it is locked.
+_PREFIX, _NEW_PREFIX = "chainmark-host-", "chainmark-new-host-"
 _LOOK_S = 1.0
 _CONNECT_S = 2.0
 _CONNECTED_AT_ONCE = 16
@@ -96,7 +99,8 @@ class HostAgent:
 
     def __init__(self, programs: Path, silence_max_s: float = SILENCE_MAX_S) -> None:
         self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="chainmark-host-"))
+        _remove_abandoned()
+        self._folder, self._held = _locked_folder()
         self._silence_max_s = silence_max_s
         self._heard_s = time.monotonic()
         self._lock = threading.Lock()
@@ -257,6 +261,7 @@ class HostAgent:
             self._group.__exit__(None, None, None)
             remove_neighbours(self._neighbours)
             shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._held)
         if not by_silence:  # its thread cannot wait for itself
             self._tickers[0].stop()
 
@@ -270,6 +275,28 @@ class HostAgent:
 
     def _program(self, digest: str) -> Path:
         return self._programs / digest
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """A new folder, and the descriptor that locks it: the kernel frees the lock of a killed agent."""
+    new = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX))
+    descriptor = os.open(new, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    folder = new.with_name(new.name.replace(_NEW_PREFIX, _PREFIX, 1))
+    new.rename(folder)
+    return folder, descriptor
+
+
+def _remove_abandoned() -> None:
+    """Remove the homes of agents that were killed: they contain the keys of nodes."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # locked by its agent, or of another user
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
 
 
 def _connection_times(target: tuple[str, int], times: int) -> list[float]:

@@ -38,9 +38,12 @@ class ExperimentFolder:
 
     def write(self, content: BaseModel) -> None:
         """Replace the document; a reader sees the old one or the new one."""
+        self._write_cluster()
+        write_bytes(self.path / DOCUMENT, json_bytes(content))
+
+    def _write_cluster(self) -> None:
         if self._cluster is not None:
             write_bytes(self.path / CLUSTER, json_bytes({"address": self._cluster}))
-        write_bytes(self.path / DOCUMENT, json_bytes(content))
 
     def read(self) -> dict[str, Any]:
         """The document.
@@ -77,8 +80,10 @@ class ExperimentFolder:
         return model.model_validate(content)
 
     def keep_cluster(self, address: str) -> None:
-        """Store, with the document, the address of the cluster that its nodes run on: it is continued there."""
+        """Store the address of the cluster that its nodes run on: it is continued there. Not before the document."""
         self._cluster = address
+        if (self.path / DOCUMENT).exists():
+            self._write_cluster()
 
     def cluster(self) -> str | None:
         """The address of that cluster; None if its nodes run on this machine."""

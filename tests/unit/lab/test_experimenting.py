@@ -208,6 +208,9 @@ def test_the_cluster_of_an_experiment_is_stored_with_its_document(tmp_path: Path
     folder.path.mkdir(parents=True)
     folder.write(two_scenarios(tmp_path))
     assert experiment_folder(store, "e1").cluster() == "tcp://10.0.0.1:8786"
+    # Continued on another one, without another document.
+    experiment_folder(store, "e1").keep_cluster("tcp://10.0.0.2:8786")
+    assert experiment_folder(store, "e1").cluster() == "tcp://10.0.0.2:8786"
     other = experiment_folder(store, "e2")
     other.path.mkdir(parents=True)
     other.write(two_scenarios(tmp_path))

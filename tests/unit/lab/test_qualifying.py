@@ -403,7 +403,7 @@ def test_two_processes_cannot_run_the_same_experiment(tmp_path: Path, plan: QaPl
 def test_a_profile_changed_since_the_interruption_is_refused(tmp_path: Path, plan: QaPlan) -> None:
     broken = _make(tmp_path, StandIn(_interrupt_at(3)), plan)
     Path(plan.scenarios[0].profile).write_text('system = "cometbft"\nrate = 3\n', encoding="utf-8")
-    with pytest.raises(UsageError, match="differs by the setting `rate`$"):
+    with pytest.raises(UsageError, match=r"differs by the setting `rate`$"):
         Qualifier(Store(tmp_path / "store"), StandIn()).resume(broken.experiment, Followed())
 
 

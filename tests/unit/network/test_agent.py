@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +172,27 @@ def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> No
         return False
 
     wait_until(is_refused, "the agent's end")
+
+
+def test_the_homes_of_a_killed_agent_are_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They contain the keys of nodes. Those of a running agent stay, even if it belongs to another command."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    abandoned = tmp_path / "chainmark-host-1"
+    (abandoned / "node0").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "chainmark-host-link").symlink_to(tmp_path / "elsewhere")
+    first, second = (HostAgent(tmp_path / "programs") for _ in range(2))
+    try:
+        homes = [Path(agent.home_of("node0")).parent for agent in (first, second)]
+        assert not abandoned.exists()
+        assert all(home.is_dir() for home in (*homes, tmp_path / "elsewhere"))
+        first.close()
+        assert [home.exists() for home in homes] == [False, True]
+    finally:
+        first.close()
+        second.close()
 
 
 def test_a_full_disk_of_a_host_is_named(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
