@@ -11,9 +11,9 @@ from __future__ import annotations
 import pytest
 
 FIRST = (
-    "tests/real/test_cometbft_failures.py",
-    "tests/oracle/test_published_adoption.py",
     "tests/real/test_cometbft_hosts.py",
+    "tests/oracle/test_published_adoption.py",
+    "tests/real/test_cometbft_failures.py",
     "tests/oracle/test_two_questions_by_history.py",
     "tests/real/test_cometbft_disturbed.py",
     "tests/oracle/test_release_pages.py",

@@ -32,6 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benches.ingest.run import digest, write_logs
 from benches.measured import warm
 
+from tests.real.dask_cluster import QUIET
+
 THREAD = "thread"
 WORKER = "worker"
 
@@ -84,8 +86,7 @@ def started(folder: Path, workers: int) -> Iterator[tuple[str, list[psutil.Proce
         try:
             for kind, *arguments in commands:
                 command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
-                # As the guide recommends: the profiler of a worker takes 2 % of a core.
-                environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
+                environment = {**os.environ, **QUIET}
                 processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=environment))
                 while not file.exists():
                     time.sleep(0.05)
