@@ -5,6 +5,7 @@ from __future__ import annotations
 from chainmark.core import units
 from chainmark.core.cluster_report import ClusterClock, ClusterLink, ClusterReport, ClusterWorker
 from chainmark.core.verdict import Case, Suite, Verdict
+from chainmark.core.wording import some_of
 from chainmark.report.blocks import Block, Column, Remark, Remarks, Section, Table, TableCell, TableRow, row_of, words
 from chainmark.report.document import Document
 from chainmark.report.wording import prose
@@ -14,6 +15,7 @@ USE = (
     "systems that support it over them. Workers that are reserved for load run no nodes."
 )
 FOR_LOAD = "reserved for load"
+MOST_NODES = 4  # named per worker; all are in the JSON
 CLOCKS = (
     "A clock's offset is measured in repeated exchanges. The one with the shortest round trip is used: its offset is "
     "exact to half of that round trip. The offset applies to the time of the check: a clock that drifts by 20 ppm is "
@@ -76,6 +78,7 @@ def _workers(report: ClusterReport) -> Table:
 
 
 def _worker(worker: ClusterWorker) -> TableRow:
+    nodes = some_of(worker.nodes, MOST_NODES)
     return row_of(
         worker.name,
         worker.machine,
@@ -84,7 +87,7 @@ def _worker(worker: ClusterWorker) -> TableRow:
         units.byte_size(worker.memory_bytes) if worker.memory_bytes else "unlimited",
         units.UNSET if worker.free_bytes is None else units.byte_size(worker.free_bytes),
         *(text or units.UNSET for text in (worker.chainmark, worker.build, worker.python, worker.engine)),
-        ", ".join([*([FOR_LOAD] if worker.for_load else []), *worker.nodes]) or units.UNSET,
+        ", ".join([*([FOR_LOAD] if worker.for_load else []), *([nodes] if nodes else [])]) or units.UNSET,
         emphasis="worse" if worker.problems else "plain",
     )
 
