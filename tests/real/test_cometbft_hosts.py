@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 import chainmark as cm
+from chainmark.cluster import connection
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
@@ -334,6 +336,30 @@ def test_a_lost_host_ends_the_run_with_its_name_and_leaves_no_node(
                 progress=_killing(own, "w3"),
             )  # fmt: skip
         wait_until(lambda: nodes_on_hosts() == [], "the end of the other hosts' nodes")
+    assert Store(tmp_path / "store").sealed() == []
+
+
+def test_a_worker_that_hangs_ends_the_run_although_the_scheduler_still_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection is open, and its scheduler would keep it for five minutes."""
+    monkeypatch.setattr(hosts, "REPLACED_WITHIN_S", 0.5)
+    monkeypatch.setattr(connection, "SILENT_S", 4.0)
+    with _cluster() as own:
+
+        class Stopping(Silent):
+            def stage(self, name: str) -> None:
+                if name.startswith("offering"):
+                    own.workers["w3"].send_signal(signal.SIGSTOP)
+
+        begun = time.monotonic()
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.3 is lost, and with it what ran there"):
+            cm.run(
+                "cometbft/demo", VERSION, settings=SHORT, on=own.address, store=tmp_path / "store", progress=Stopping()
+            )
+        assert time.monotonic() - begun < 0.9 * connection.CALL_S  # no call waited as long as it may
+        own.kill("w3")
+        wait_until(lambda: nodes_on_hosts() == [], "the end of all nodes")
     assert Store(tmp_path / "store").sealed() == []
 
 

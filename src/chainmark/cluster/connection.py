@@ -32,6 +32,8 @@ LOST_S = 60.0
 LOOK_S = 1.0
 # The longest call of an object on a machine: it may stop fifty nodes, or receive a program.
 CALL_S = 120.0
+# A worker without a heartbeat for so long hangs. Its scheduler would keep it for five minutes.
+SILENT_S = 20.0
 CLOSE_S = 2.0
 # The resource of a worker that is reserved for load and observation.
 LOAD = "load"
@@ -172,6 +174,17 @@ class Cluster:
             key=lambda worker: (worker.machine, worker.name),
         )
 
+    def heartbeat(self, worker: str) -> float | None:
+        """The time of a worker's last heartbeat by the scheduler's clock; None if it has none.
+
+        Raises:
+            EnvironmentFailure: the scheduler is gone.
+        """
+        with self._failures():
+            known = self._client.scheduler_info(n_workers=-1).get("workers", {})
+        time_s: float | None = known.get(worker, {}).get("last_seen")
+        return time_s
+
     def warnings(self) -> list[str]:
         """What a user must know about the network between the machines, in sentences."""
         addresses = [self.address, *(worker.address for worker in self.workers())]
@@ -282,7 +295,7 @@ class Cluster:
             }
             # The futures keep the actors: when they are released, or this client is gone, the engine drops them.
             actors = {machine: future.result() for machine, future in futures.items()}
-        yield {machine: partial(self._call, first[machine], actor) for machine, actor in actors.items()}
+        yield {machine: _Object(self, first[machine], actor) for machine, actor in actors.items()}
 
     def for_load(self) -> frozenset[str]:
         """See `Machines`."""
@@ -307,21 +320,6 @@ class Cluster:
         self._used = kept
         self.check_alike()
         return True
-
-    def _call(self, worker: Worker, actor: Any, *arguments: Any) -> Any:
-        # An actor looks for its client in the context of the calling thread.
-        with self._client.as_current():
-            try:
-                return actor.call(*arguments).result(CALL_S)
-            except (RuntimeError, ValueError, OSError) as error:  # the engine's answers if the worker is gone
-                if isinstance(error, OSError) and error.filename is not None:
-                    raise  # a file of the worker's machine
-                self.workers()  # raises if it is the scheduler that is gone
-                raise LostMachineError(
-                    f"the worker on {worker.machine} is lost, and with it what ran there ({utc_now()})",
-                    LOST_HINT,
-                    worker.address,
-                ) from error
 
     @contextmanager
     def _reports(self, hear: Callable[[Any], None]) -> Iterator[None]:
@@ -366,6 +364,61 @@ class _OnWorkers(Executor):
             function, (place, part), key=f"{self._prefix}-{place}", workers=sorted(self._at(part)) or None
         )
         return submitted
+
+
+class _Object:
+    """An object on a worker. Once the worker is lost, no call waits for it again.
+
+    Args:
+        cluster: that of the worker.
+        worker: where the object is.
+        actor: the engine's handle of it.
+    """
+
+    def __init__(self, cluster: Cluster, worker: Worker, actor: Any) -> None:
+        self._cluster, self._worker, self._actor = cluster, worker, actor
+        self._lost_at = ""
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._lost_at:
+            raise self._lost()
+        # An actor looks for its client in the context of the calling thread.
+        with self._cluster.client.as_current():
+            try:
+                return self._result(self._actor.call(*arguments))
+            except (RuntimeError, ValueError, OSError) as error:  # the engine's answers if the worker is gone
+                if isinstance(error, OSError) and error.filename is not None:
+                    raise  # a file of the worker's machine
+                self._cluster.workers()  # raises if it is the scheduler that is gone
+                self._lost_at = utc_now()
+                raise self._lost() from error
+
+    def _result(self, answer: Any) -> Any:
+        """Wait for an answer while the worker has heartbeats.
+
+        Raises:
+            TimeoutError: it has none, or the call takes too long.
+        """
+        begun = heard = time.monotonic()
+        heartbeat = None
+        while True:
+            try:
+                return answer.result(LOOK_S)
+            except TimeoutError:
+                if answer.done():  # an error of the object itself
+                    raise
+            now, newest = time.monotonic(), self._cluster.heartbeat(self._worker.address)
+            if newest != heartbeat:
+                heartbeat, heard = newest, now
+            if now - heard > SILENT_S or now - begun > CALL_S:
+                raise TimeoutError(f"no answer from {self._worker.address}")
+
+    def _lost(self) -> LostMachineError:
+        return LostMachineError(
+            f"the worker on {self._worker.machine} is lost, and with it what ran there ({self._lost_at})",
+            LOST_HINT,
+            self._worker.address,
+        )
 
 
 class _Lost:
