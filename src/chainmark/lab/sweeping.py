@@ -240,9 +240,11 @@ def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
     place, manifest = run.manifest.experiment, run.manifest
     profile, seed = step.profile.model_dump(mode="json"), order.seed + step.position
     side = place.side if place else ""
-    differences = [f"the setting `{key}`" for key in differing_keys(manifest.profile, profile)]
-    differences += [f"the place {side} instead of {step.side}"] if side != step.side else []
-    differences += [f"the seed {manifest.seed} instead of {seed}"] if manifest.seed != seed else []
+    if manifest.seed != seed:  # all else may follow from it
+        differences = [f"the seed {manifest.seed} instead of {seed}"]
+    else:
+        differences = [f"the setting `{key}`" for key in differing_keys(manifest.profile, profile)]
+        differences += [f"the place {side} instead of {step.side}"] if side != step.side else []
     if differences:
         raise UsageError(
             f"{run.run_id} of `{order.resume}` does not match: it differs by {enumerated(differences)}",
