@@ -43,7 +43,8 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
         program = folder / engine
         program.write_text(ENGINE.format(folder=folder), encoding="utf-8")
         program.chmod(0o755)
-        began = datetime.fromtimestamp(started, UTC).isoformat().replace("+00:00", "123Z")  # nanoseconds, as in Go
+        moment = datetime.fromtimestamp(started, UTC).isoformat(timespec="microseconds")
+        began = moment.replace("+00:00", "123Z")  # nanoseconds, as in Go
         state = {"Status": status, "Running": status == "running", "Pid": pid, "StartedAt": began}
         (folder / f"{name}.json").write_text(json.dumps([{"Id": ID, "State": state}]), encoding="utf-8")
 
