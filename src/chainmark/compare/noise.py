@@ -103,7 +103,7 @@ class Archive:
         for run in sorted(runs, key=lambda item: item.run_id):
             if exclusion(run.manifest) is None and _place(run.manifest) == place:
                 groups.setdefault(build_of(run), {})[run.run_id] = run
-        return [list(groups[key].values()) for key in sorted(groups) if len(groups[key]) > 1]
+        return [list(groups[key].values()) for key in sorted(groups)]
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
         """The spread of one statistic between runs of equal builds; None if no group has two runs with a value.

@@ -11,7 +11,7 @@ from scipy import stats
 
 from chainmark.compare.estimates import collect, combined, mean_of
 from chainmark.compare.inputs import LoadedRun
-from chainmark.compare.noise import Archive, difference_of_noise, differs_less, differs_more
+from chainmark.compare.noise import Archive, build_of, difference_of_noise, differs_less, differs_more
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import Configuration, Status
@@ -208,6 +208,13 @@ def holding(
         )
         for number, metric_summary in enumerate(summaries)
     ]
+
+
+def test_builds_whose_means_are_of_different_rules_are_different_ones() -> None:
+    """A mean over samples and one over blocks are two figures: their difference is no noise."""
+    runs = [holding(summary(1.0), weighting=weighting)[0] for weighting in (Weighting.TIMES, Weighting.KEYS)]
+    again = holding(summary(2.0), weighting=Weighting.KEYS)[0]
+    assert build_of(runs[0]) != build_of(runs[1]) == build_of(again)
 
 
 def test_a_side_has_one_value_per_run_and_the_sums_of_all_runs() -> None:
