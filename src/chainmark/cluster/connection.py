@@ -155,10 +155,6 @@ class Cluster:
         Raises:
             EnvironmentFailure: the scheduler is gone.
         """
-        with self._failures():
-            known = self._client.scheduler_info(n_workers=-1).get("workers")
-            if known is None:  # what a client that has just lost its scheduler answers
-                raise CancelledError
         return sorted(
             (
                 Worker(
@@ -169,10 +165,22 @@ class Cluster:
                     item["local_directory"],
                     for_load=item["resources"].get(LOAD, 0) > 0,
                 )
-                for address, item in known.items()
+                for address, item in self._known().items()
             ),
             key=lambda worker: (worker.machine, worker.name),
         )
+
+    def _known(self) -> dict[str, dict[str, Any]]:
+        """What the scheduler knows of each worker, by its address.
+
+        Raises:
+            EnvironmentFailure: the scheduler is gone.
+        """
+        with self._failures():
+            known: dict[str, dict[str, Any]] | None = self._client.scheduler_info(n_workers=-1).get("workers")
+            if known is None:  # what a client that has just lost its scheduler answers
+                raise CancelledError
+        return known
 
     def heartbeat(self, worker: str) -> float | None:
         """The time of a worker's last heartbeat by the scheduler's clock; None if it has none.
@@ -180,10 +188,7 @@ class Cluster:
         Raises:
             EnvironmentFailure: the scheduler is gone.
         """
-        with self._failures():
-            known = self._client.scheduler_info(n_workers=-1).get("workers", {})
-        time_s: float | None = known.get(worker, {}).get("last_seen")
-        return time_s
+        return self._known().get(worker, {}).get("last_seen")
 
     def warnings(self) -> list[str]:
         """What a user must know about the network between the machines, in sentences."""
