@@ -111,19 +111,19 @@ def test_two_processes_of_a_node_are_sampled_together(agent: HostAgent, program:
     """Its application uses memory as well as the node. A restarted node takes the place of the old process."""
     home = _home(tmp_path, "node0")
 
-    def rss_bytes() -> int:
+    def rss_bytes(log: str, starts: int) -> int:
+        # A restarted process appends to its log. It has all its memory only when it prints.
+        wait_until(lambda: agent.call("read", "node0", log).count(b"home") == starts, "its output")
         agent._sampler.sample()
         return int(agent.samples()[0]["rss_bytes"][-1])
 
     with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
         _start(processes, program, home, 600)
-        wait_until(lambda: agent.call("read", "node0", "node.log") != b"", "its output")
-        alone = rss_bytes()
+        alone = rss_bytes("node.log", starts=1)
         words = [str(program), str(home), "600"]
-        for _ in range(2):
+        for starts in (1, 2):
             processes.start("the application of node0", words, home / "application.log", {**os.environ, "COLOUR": "x"})
-            wait_until(lambda: agent.call("read", "node0", "application.log") != b"", "its output")
-            assert 1.7 < rss_bytes() / alone < 2.3
+            assert 1.7 < rss_bytes("application.log", starts) / alone < 2.3
 
 
 def test_an_unexpected_end_is_reported_with_its_reason(agent: HostAgent, program: Path, tmp_path: Path) -> None:
