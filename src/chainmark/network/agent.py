@@ -69,6 +69,25 @@ class ProcessState:
 
 
 @dataclass(frozen=True)
+class HostReport:
+    """A host at one moment.
+
+    Attributes:
+        now_ns: the time of its clock when the report was complete, in ns since the epoch.
+        took_ns: how long the report took to write.
+        free_bytes: on the disk of its nodes' homes.
+        states: of the newest process of each name.
+        deaths: a sentence for every process that ended unexpectedly, earlier ones included.
+    """
+
+    now_ns: int
+    took_ns: int
+    free_bytes: int
+    states: Mapping[str, ProcessState]
+    deaths: Sequence[str]
+
+
+@dataclass(frozen=True)
 class ProcessRequest:
     """A process of a node to start.
 
@@ -131,8 +150,16 @@ class HostAgent:
         return HostCapacity(
             cores=len(os.sched_getaffinity(0)),
             memory_bytes=psutil.virtual_memory().available,
-            free_bytes=shutil.disk_usage(self._folder).free,
+            free_bytes=self._free_bytes(),
         )
+
+    def report(self) -> HostReport:
+        """Everything that a client must know of a host while a network runs, in one message."""
+        began_ns = time.time_ns()
+        states = {name: ProcessState(each.ended(), each.death()) for name, each in self._processes.items()}
+        free_bytes, deaths = self._free_bytes(), self._group.deaths()
+        now_ns = time.time_ns()
+        return HostReport(now_ns, now_ns - began_ns, free_bytes, states, deaths)
 
     def now_ns(self) -> int:
         """The time of this machine's clock, in ns since the epoch."""
@@ -221,14 +248,6 @@ class HostAgent:
         """Kill a process and wait for its end."""
         self._processes[name].kill()
 
-    def states(self) -> dict[str, ProcessState]:
-        """The newest process of each name."""
-        return {name: ProcessState(each.ended(), each.death()) for name, each in self._processes.items()}
-
-    def deaths(self) -> list[str]:
-        """A sentence for every process that ended unexpectedly, earlier ones included."""
-        return self._group.deaths()
-
     def last_log_lines(self, name: str, count: int) -> str:
         """The end of a process's log."""
         return self._processes[name].last_log_lines(count)
@@ -269,6 +288,9 @@ class HostAgent:
         """Close if the client is silent: it was killed, or the network between is cut."""
         if not self._is_closed and time.monotonic() - self._heard_s > self._silence_max_s:
             self.close(by_silence=True)
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._folder).free
 
     def _home(self, node: str) -> Path:
         return self._folder / node

@@ -111,8 +111,8 @@ class RunningProcesses(Protocol):
     ) -> RunningProcess:
         """Start one process with its output going to ``log_path``."""
 
-    def deaths(self) -> list[str]:
-        """A sentence for every process that ended unexpectedly."""
+    def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
+        """A sentence for every process that ended unexpectedly; those of other machines as known so long ago."""
 
     def stop(self) -> list[str]:
         """Stop all of them; return the names of those that had to be killed."""
@@ -268,7 +268,7 @@ class ProcessGroup:
         self.processes.append(process)
         return process
 
-    def deaths(self) -> list[str]:
+    def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly."""
         return [death for process in self.processes if (death := process.death())]
 

@@ -24,13 +24,16 @@ import polars as pl
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now
-from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, ProcessRequest, ProcessState
+from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, HostReport, ProcessRequest, ProcessState
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
 from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
 
-PING_S = 1.0
-STATES_AGE_S = 0.2
+REPORT_S = 1.0
+# While the reports of a running network arrive in time, nothing else is asked of its hosts.
+REPORT_AGE_S = 2.0
+# A process that should end is awaited.
+ENDING_AGE_S = 0.2
 # Counters of which each host has a part, and whether this machine has one, too: it runs no nodes.
 _SUMMED = {
     "nodes_ran_s": False,
@@ -41,7 +44,7 @@ _SUMMED = {
 }
 # Likewise, if other hosts load and observe.
 _GENERATORS = {"generator_ran_s": False, "generator_waited_s": False, "harness_cpu_s": True}
-# At the start; afterwards every ping is an exchange.
+# At the start; afterwards every report is an exchange.
 FIRST_EXCHANGES = 10
 CONNECTIONS = 5  # per pair of hosts, to measure its round trip
 _CONFIGURATIONS = frozenset({".toml", ".json", ".yaml", ".yml"})
@@ -61,8 +64,8 @@ class RemoteHost:
     call: Callable[..., Any]
     measures: bool = False
     exchanges: list[Exchange] = field(default_factory=list)
-    _states: dict[str, ProcessState] = field(default_factory=dict)
-    _states_s: float = 0.0
+    _newest: tuple[float, HostReport] | None = None
+    _changed_s: float = 0.0
 
     def about(self) -> HostCapacity:
         """Its resources."""
@@ -76,13 +79,30 @@ class RemoteHost:
             there_ns = self.call("now_ns")
             self.exchanges.append(Exchange(sent_ns, there_ns, time.time_ns()))
 
+    def ask_report(self) -> HostReport:
+        """Ask how it is, and compare its clock with this machine's."""
+        asked_s, sent_ns = time.monotonic(), time.time_ns()
+        report: HostReport = self.call("report")
+        # The time to write the report is not on the way.
+        self.exchanges.append(Exchange(sent_ns + report.took_ns, report.now_ns, time.time_ns()))
+        self._newest = (asked_s, report)
+        return report
+
+    def report(self, max_age_s: float) -> HostReport:
+        """The last report, or a new one if it is older than that, or than the last change by this client."""
+        if self._newest is not None:
+            asked_s, report = self._newest
+            if asked_s > self._changed_s and time.monotonic() - asked_s <= max_age_s:
+                return report
+        return self.ask_report()
+
     def require_space(self) -> None:
         """Check that its nodes can still write.
 
         Raises:
             EnvironmentFailure: its disk is full. Its nodes will fail, which is not their fault.
         """
-        free_bytes = self.about().free_bytes
+        free_bytes = self.report(REPORT_AGE_S).free_bytes
         if free_bytes < FREE_BYTES_MIN:
             raise EnvironmentFailure(
                 f"the disk of {self.address} is full: {free_bytes >> 20} MiB are left for its nodes ({utc_now()})",
@@ -93,15 +113,9 @@ class RemoteHost:
         """Its clock so far."""
         return clock_offset(list(self.exchanges))
 
-    def state(self, name: str) -> ProcessState:
-        """The state of a process a moment ago."""
-        if time.monotonic() - self._states_s > STATES_AGE_S:
-            self._states, self._states_s = self.call("states"), time.monotonic()
-        return self._states[name]
-
-    def forget_states(self) -> None:
-        """Ask anew for the next state."""
-        self._states_s = 0.0
+    def changed(self) -> None:
+        """A process was started or ended: earlier reports are void."""
+        self._changed_s = time.monotonic()
 
     def provide(self, program: Path, digest: str) -> None:
         """Make sure that it has a program."""
@@ -118,6 +132,7 @@ class RemoteProcess:
     log_path: Path
     started_ns: int
     host: RemoteHost
+    _is_ending: bool = False
 
     @property
     def is_here(self) -> bool:
@@ -126,21 +141,25 @@ class RemoteProcess:
 
     def signal(self, number: signal.Signals, *, ends: bool = False) -> None:
         """Send a signal; after a signal that should end the process, its exit is not a death."""
+        self._is_ending = self._is_ending or ends
         self.host.call("signal", self.name, int(number), ends)
-        self.host.forget_states()
+        self.host.changed()
 
     def kill(self) -> None:
         """Kill it, and wait until it has exited; its exit is not a death."""
         self.host.call("kill", self.name)
-        self.host.forget_states()
+        self.host.changed()
 
     def ended(self) -> bool:
         """Whether it has exited."""
-        return self.host.state(self.name).ended
+        return self._state().ended
 
     def death(self) -> str | None:
         """How the process ended unexpectedly, or None while it runs or if chainmark stopped it."""
-        return self.host.state(self.name).death
+        return self._state().death
+
+    def _state(self) -> ProcessState:
+        return self.host.report(ENDING_AGE_S if self._is_ending else REPORT_AGE_S).states[self.name]
 
     def last_log_lines(self, count: int = 5) -> str:
         """The end of its log, for an error message."""
@@ -178,9 +197,13 @@ class RemoteProcesses:
         """By the address of a host: where its process IDs are unique, and its agent's own."""
         return {host.address: host.call("identity") for host in self.hosts}
 
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(max(1, len(self.hosts)), "hosts")
+
     def __enter__(self) -> RemoteProcesses:
         self._on_each(lambda host: host.ask_time(FIRST_EXCHANGES))
-        self._ticker = Ticker(self._ping, "ping", PING_S)
+        self._ticker = Ticker(self._ask_reports, "host reports", REPORT_S)
         for kernel, pid in self._agents.values():
             self._introduce(kernel, pid)
         self._introduce(kernel_of_processes(), os.getpid())
@@ -196,6 +219,7 @@ class RemoteProcesses:
         for host in self.hosts:
             with suppress(ChainmarkError, OSError):
                 host.call("close")
+        self._pool.shutdown()
 
     def start(
         self, name: str, command: Sequence[str], log_path: Path, environment: Mapping[str, str] | None = None
@@ -217,12 +241,12 @@ class RemoteProcesses:
         host.provide(program, digest)
         order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
         pid, started_ns = host.call("start", order)
-        host.forget_states()
+        host.changed()
         self._introduce(self._agents[host.address][0], pid)
         self._logs[home.name, log_path.name] = log_path
         return RemoteProcess(name, pid, log_path, started_ns, host)
 
-    def deaths(self) -> list[str]:
+    def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly.
 
         Raises:
@@ -230,7 +254,7 @@ class RemoteProcesses:
         """
         if self._ticker is not None and (error := self._ticker.error()) is not None:
             raise error
-        return [death for host in self.hosts for death in host.call("deaths")]
+        return [death for host in self.hosts for death in host.report(max_age_s).deaths]
 
     def stop(self) -> list[str]:
         """Stop all of them; return the names of those that had to be killed. Their logs are fetched."""
@@ -290,9 +314,10 @@ class RemoteProcesses:
             if self._agents[host.address][0] == kernel:
                 host.call("add_neighbours", [pid])
 
-    def _ping(self) -> None:
-        self._on_each(RemoteHost.ask_time)
-        self._on_each(RemoteHost.require_space)
+    def _ask_reports(self) -> None:
+        self._on_each(RemoteHost.ask_report)
+        for host in self.hosts:
+            host.require_space()
 
     def _digest(self, program: Path) -> str:
         if program not in self._digests:
@@ -300,8 +325,7 @@ class RemoteProcesses:
         return self._digests[program]
 
     def _on_each(self, ask: Callable[[RemoteHost], Any]) -> list[Any]:
-        with ThreadPoolExecutor(max(1, len(self.hosts)), "hosts") as pool:
-            return list(pool.map(ask, self.hosts))
+        return list(self._pool.map(ask, self.hosts))
 
 
 def joined_pressure(

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.network.agent import HostAgent, HostCapacity
+from chainmark.network.agent import HostAgent
 from chainmark.network.processes import kernel_of_processes, pids_of_all_networks
 from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
 from chainmark.network.sampling import PRESSURE_SCHEMA
@@ -195,11 +195,62 @@ def test_the_homes_of_a_killed_agent_are_removed_by_the_next_one(
         second.close()
 
 
+def test_watching_a_host_takes_one_message_per_second(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    """With more, the client of two hundred hosts has no processor left for anything else."""
+    asked: list[str] = []
+
+    def call(method: str, *arguments: object) -> object:
+        asked.append(method)
+        return agent.call(method, *arguments)
+
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", call)}) as processes:
+        process = _start(processes, program, _home(tmp_path, "node0"), 600)
+        assert not process.ended()
+        asked.clear()
+        began_s = time.monotonic()
+        for _ in range(300):
+            assert (process.ended(), processes.deaths(max_age_s=2)) == (False, [])
+            time.sleep(0.005)
+        assert len(asked) <= 1 + time.monotonic() - began_s
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until(lambda: process.ended() and processes.deaths(max_age_s=2) != [], "the next report")
+
+
+def test_a_report_from_before_a_start_does_not_count(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    """It is still on its way when the process is started or ended."""
+    host = RemoteHost("10.0.0.1", agent.call)
+    with RemoteProcesses({"node0": host}) as processes:
+        home, late = _home(tmp_path, "node0"), agent.call("report")
+        process = _start(processes, program, home, 600)
+
+        def late_report(method: str, *arguments: object) -> object:
+            host.call = agent.call
+            process.kill()
+            return late
+
+        host.call = late_report
+        host.ask_report()
+        assert process.ended()
+
+
+def test_the_time_to_write_a_report_is_no_error_of_the_clock(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly_read() -> int:
+        time.sleep(0.2)
+        return 1 << 30
+
+    monkeypatch.setattr(agent, "_free_bytes", slowly_read)
+    host = RemoteHost("10.0.0.1", agent.call)
+    host.ask_report()
+    (exchange,) = host.exchanges
+    assert exchange.error_ns < 50e6
+    assert abs(exchange.offset_ns) <= exchange.error_ns
+
+
 def test_a_full_disk_of_a_host_is_named(agent: HostAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its nodes fail soon after, which would look like a fault of their release."""
     with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
         assert processes.deaths() == []
-        monkeypatch.setattr(agent, "about", lambda: HostCapacity(2, 1 << 30, (64 << 20) - 1))
+        monkeypatch.setattr(agent, "_free_bytes", lambda: (64 << 20) - 1)
 
         def is_reported() -> bool:
             try:

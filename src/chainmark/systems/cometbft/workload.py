@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
 POLL_S = 0.2
+# Other machines report dead processes each second.
+DEATHS_AGE_S = 2.0
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
 # A node may be a block behind when it is queried.
@@ -151,6 +153,7 @@ def measure(network: CometNetwork, order: LoadRequest, raw: Path, progress: Prog
             before = heights_of(network)
             progress.stage("draining the mempools")
             drained = _drain(watch, order.load.drain_timeout_s, progress)
+            watch.look_for_deaths()
         # In this order: what leaves a mempool in the meantime is in a block that is read.
         waiting = _waiting(network)
         reached = heights_of(network)
@@ -343,10 +346,7 @@ class _Watch:
         Raises:
             EnvironmentFailure: the run cannot continue, and the network is not the cause.
         """
-        for death in self.network.processes.deaths():
-            if death not in self.deaths:
-                self.deaths.append(death)
-                self.incidents.append(Incident(time_ns=time.time_ns(), what=death))
+        self.look_for_deaths(max_age_s=DEATHS_AGE_S)
         free_bytes = shutil.disk_usage(self._folder).free
         if free_bytes < FREE_BYTES_MIN:
             raise EnvironmentFailure(
@@ -365,6 +365,13 @@ class _Watch:
         for companion in self.companions:
             companion.step()
         return True
+
+    def look_for_deaths(self, *, max_age_s: float = 0.0) -> None:
+        """Record the processes that ended unexpectedly."""
+        for death in self.network.processes.deaths(max_age_s=max_age_s):
+            if death not in self.deaths:
+                self.deaths.append(death)
+                self.incidents.append(Incident(time_ns=time.time_ns(), what=death))
 
     def rest(self) -> None:
         """Wait until the next check is due."""
