@@ -204,9 +204,9 @@ class RemoteProcesses:
     def __enter__(self) -> RemoteProcesses:
         self._on_each(lambda host: host.ask_time(FIRST_EXCHANGES))
         self._ticker = Ticker(self._ask_reports, "host reports", REPORT_S)
-        for kernel, pid in self._agents.values():
-            self._introduce(kernel, pid)
-        self._introduce(kernel_of_processes(), os.getpid())
+        ours = [*self._agents.values(), (kernel_of_processes(), os.getpid())]
+        for kernel in {kernel for kernel, _ in ours}:
+            self._introduce(kernel, [pid for its_kernel, pid in ours if its_kernel == kernel])
         return self
 
     def __exit__(
@@ -242,7 +242,7 @@ class RemoteProcesses:
         order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
         pid, started_ns = host.call("start", order)
         host.changed()
-        self._introduce(self._agents[host.address][0], pid)
+        self._introduce(self._agents[host.address][0], [pid])
         self._logs[home.name, log_path.name] = log_path
         return RemoteProcess(name, pid, log_path, started_ns, host)
 
@@ -305,14 +305,14 @@ class RemoteProcesses:
             address: _by_this_clock(frame, clock) for address, (clock, _, frame) in frames.items()
         }
 
-    def _introduce(self, kernel: str, pid: int) -> None:
+    def _introduce(self, kernel: str, pids: Sequence[int]) -> None:
         """Several hosts, and this machine, may be one: then a process of one is no foreign process for the others."""
         if kernel == kernel_of_processes():
-            self._neighbours.add(pid)
-            add_neighbours([pid])
+            self._neighbours.update(pids)
+            add_neighbours(pids)
         for host in self.hosts:
             if self._agents[host.address][0] == kernel:
-                host.call("add_neighbours", [pid])
+                host.call("add_neighbours", pids)
 
     def _ask_reports(self) -> None:
         self._on_each(RemoteHost.ask_report)

@@ -281,7 +281,7 @@ def test_hosts_that_share_a_machine_do_not_count_as_its_other_users(
         calls: list[tuple[object, ...]] = []
         processes.host_of = {**processes.host_of, "node1": RemoteHost("10.0.0.2", lambda *call: calls.append(call))}
         processes._agents["10.0.0.2"] = ("the kernel of another machine", 1)
-        processes._introduce(kernel_of_processes(), 1234)
+        processes._introduce(kernel_of_processes(), [1234])
         assert calls == [], "process IDs of another machine mean nothing there"
         processes.host_of = {"node0": processes.host_of["node0"]}
     assert pids_of_all_networks().isdisjoint({process.pid, 1234})
