@@ -74,19 +74,29 @@ def test_a_run_is_identical_on_one_two_and_four_machines_and_after_the_loss_of_a
         wait_for_workers(seen, {"w2", "w3"})
         assert imported(logs, tmp_path / "2", cluster.address) == expected
 
-        # A worker that hangs during its part of the work, and is then killed.
-        is_given = threading.Event()
-        lister = Stopper(cluster, "w3", is_given)
-        contents: list[dict[str, bytes]] = []
-        work = threading.Thread(
-            target=lambda: contents.append(imported(logs, tmp_path / "lost", cluster.address, progress=lister))
-        )
-        work.start()
-        is_given.wait()
+        assert _imported_while_a_worker_hangs(cluster, logs, tmp_path / "killed", is_killed=True) == expected
+        cluster.start_worker(3)
+        wait_for_workers(seen, {"w2", "w3"})
+        assert _imported_while_a_worker_hangs(cluster, logs, tmp_path / "hangs", is_killed=False) == expected
+        wait_for_workers(seen, {"w2"})
+
+
+def _imported_while_a_worker_hangs(
+    cluster: LocalCluster, logs: Path, store: Path, *, is_killed: bool
+) -> dict[str, bytes]:
+    """The worker w3 hangs during its part of the work, and may then be killed."""
+    is_given = threading.Event()
+    stopper = Stopper(cluster, "w3", is_given)
+    contents: list[dict[str, bytes]] = []
+    work = threading.Thread(target=lambda: contents.append(imported(logs, store, cluster.address, progress=stopper)))
+    work.start()
+    is_given.wait()
+    with watching(cluster) as seen:
         wait_until(processing(seen, "127.0.0.3"), "a part for the worker that hangs")
+    if is_killed:
         cluster.kill("w3")
-        work.join()
-        assert contents == [expected]
+    work.join()
+    return contents[0]
 
 
 def test_predictions_and_explanations_do_not_depend_on_where_batches_are_simulated(cluster: LocalCluster) -> None:
