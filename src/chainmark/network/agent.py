@@ -69,7 +69,7 @@ class ProcessState:
 
 
 @dataclass(frozen=True)
-class HostReport:
+class HostStatus:
     """A host at one moment.
 
     Attributes:
@@ -153,13 +153,13 @@ class HostAgent:
             free_bytes=self._free_bytes(),
         )
 
-    def report(self) -> HostReport:
+    def report(self) -> HostStatus:
         """Everything that a client must know of a host while a network runs, in one message."""
         began_ns = time.time_ns()
         states = {name: ProcessState(each.ended(), each.death()) for name, each in self._processes.items()}
         free_bytes, deaths = self._free_bytes(), self._group.deaths()
         now_ns = time.time_ns()
-        return HostReport(now_ns, now_ns - began_ns, free_bytes, states, deaths)
+        return HostStatus(now_ns, now_ns - began_ns, free_bytes, states, deaths)
 
     def now_ns(self) -> int:
         """The time of this machine's clock, in ns since the epoch."""

@@ -24,7 +24,7 @@ import polars as pl
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now
-from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, HostReport, ProcessRequest, ProcessState
+from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, HostStatus, ProcessRequest, ProcessState
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
 from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
@@ -64,7 +64,7 @@ class RemoteHost:
     call: Callable[..., Any]
     measures: bool = False
     exchanges: list[Exchange] = field(default_factory=list)
-    _newest: tuple[float, HostReport] | None = None
+    _newest: tuple[float, HostStatus] | None = None
     _changed_s: float = 0.0
 
     def about(self) -> HostCapacity:
@@ -79,16 +79,16 @@ class RemoteHost:
             there_ns = self.call("now_ns")
             self.exchanges.append(Exchange(sent_ns, there_ns, time.time_ns()))
 
-    def ask_report(self) -> HostReport:
+    def ask_report(self) -> HostStatus:
         """Ask how it is, and compare its clock with this machine's."""
         asked_s, sent_ns = time.monotonic(), time.time_ns()
-        report: HostReport = self.call("report")
+        report: HostStatus = self.call("report")
         # The time to write the report is not on the way.
         self.exchanges.append(Exchange(sent_ns + report.took_ns, report.now_ns, time.time_ns()))
         self._newest = (asked_s, report)
         return report
 
-    def report(self, max_age_s: float) -> HostReport:
+    def report(self, max_age_s: float) -> HostStatus:
         """The last report, or a new one if it is older than that, or than the last change by this client."""
         if self._newest is not None:
             asked_s, report = self._newest

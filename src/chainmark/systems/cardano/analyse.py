@@ -33,7 +33,7 @@ from chainmark.systems.cardano.received import RECEIVED, received_blocks, receiv
 from chainmark.systems.cardano.rules import Rules
 from chainmark.systems.cardano.slots import HostSlots, survey, write_slot_samples
 from chainmark.systems.cardano.spans import span_samples
-from chainmark.systems.cardano.tables import TIMELINE_EVENTS, TIMELINES, scan_block_table, scan_links_table
+from chainmark.systems.cardano.tables import TIMELINE_EVENTS, TIMELINES, read_block_table, read_links_table
 
 NS = 1_000_000_000
 SLOT_POPULATIONS = ("slot_host", "span")
@@ -393,23 +393,24 @@ def read_block_timelines(hosts: Sequence[HostTrace], genesis: Genesis, regions: 
     names = pl.Enum([host.name for host in hosts])
     slot_ns = round(genesis.slot_length_s * NS)
     frames = [
-        scan_block_table(host.block_timelines, host.name).with_columns(
+        read_block_table(host.block_timelines, host.name).with_columns(
             pl.lit(host.name, dtype=names).alias("host"),
             pl.lit(regions.get(host.name), dtype=pl.String).alias("region"),
             slot_start_ns=genesis.system_start_ns + pl.col("slot") * slot_ns,
         )
         for host in hosts
     ]
-    return pl.concat(frames).collect()
+    # One lazy query over all hosts' files would take time by the square of their number.
+    return pl.concat(frames, rechunk=True)
 
 
 def read_links(hosts: Sequence[HostTrace]) -> pl.DataFrame:
     """What every host's lines record of the chain, all hosts concatenated."""
     names = pl.Enum([host.name for host in hosts])
     messages = [
-        scan_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
+        read_links_table(host.links, host.name).with_columns(host=pl.lit(host.name, dtype=names)) for host in hosts
     ]
-    return pl.concat(messages).collect()
+    return pl.concat(messages, rechunk=True)
 
 
 def catalogue_for(catalogue: Catalogue, rules: Rules, hosts: int) -> Catalogue:

@@ -85,24 +85,26 @@ def timelines_name(catalogue: Catalogue) -> str:
     return next((trail.events for trail in trails_of(catalogue)), "lives")
 
 
-def scan_block_table(path: Path, host: str) -> pl.LazyFrame:
+def read_block_table(path: Path, host: str) -> pl.DataFrame:
     """The blocks that a host knew.
 
     Raises:
         InternalError: the decoder writes other columns than expected here.
     """
-    check_schema(f"blocks that {host} knew", pl.read_parquet_schema(path), BLOCK_TIMELINES)
-    return pl.scan_parquet(path)
+    table = pl.read_parquet(path)
+    check_schema(f"blocks that {host} knew", table.schema, BLOCK_TIMELINES)
+    return table
 
 
-def scan_links_table(path: Path, host: str) -> pl.LazyFrame:
+def read_links_table(path: Path, host: str) -> pl.DataFrame:
     """The chain as a host's lines record it.
 
     Raises:
         InternalError: the decoder writes other columns than expected here.
     """
-    check_schema(f"links of the chain by {host}", pl.read_parquet_schema(path), LINKS)
-    return pl.scan_parquet(path)
+    table = pl.read_parquet(path)
+    check_schema(f"links of the chain by {host}", table.schema, LINKS)
+    return table
 
 
 def check_slots_table(path: Path, host: str) -> None:
