@@ -34,16 +34,10 @@ REPORT_S = 1.0
 REPORT_AGE_S = 2.0
 # A process that should end is awaited.
 ENDING_AGE_S = 0.2
-# Counters of which each host has a part, and whether this machine has one, too: it runs no nodes.
-_SUMMED = {
-    "nodes_ran_s": False,
-    "nodes_waited_s": False,
-    "contended_s": True,
-    "cpu_steal_s": True,
-    "cpu_total_s": True,
-}
-# Likewise, if other hosts load and observe.
-_GENERATORS = {"generator_ran_s": False, "generator_waited_s": False, "harness_cpu_s": True}
+# Counters of which each host has a part, of which each machine has one, and of which each generator has one.
+_OF_HOSTS = ("nodes_ran_s", "nodes_waited_s")
+_OF_MACHINES = ("contended_s", "cpu_steal_s", "cpu_total_s")
+_OF_GENERATORS = ("generator_ran_s", "generator_waited_s")
 # At the start; afterwards every report is an exchange.
 FIRST_EXCHANGES = 10
 CONNECTIONS = 5  # per pair of hosts, to measure its round trip
@@ -294,8 +288,12 @@ class RemoteProcesses:
     def joined(self, processes: pl.DataFrame, pressure: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The samples of processes here and on all hosts, and of this machine with the contention of all hosts."""
         elsewhere, hosts = self.samples()
+        machines = {self._agents[address][0]: frame for address, frame in hosts.items() if frame.height}
+        machines.pop(kernel_of_processes(), None)
         generators = [hosts[host.address] for host in self.measuring]
-        return pl.concat([processes, elsewhere]), joined_pressure(pressure, list(hosts.values()), generators)
+        return pl.concat([processes, elsewhere]), joined_pressure(
+            pressure, list(hosts.values()), list(machines.values()), generators
+        )
 
     def samples(self) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
         """The samples of all processes, and those of each host by its address, in order of time, by this clock."""
@@ -329,28 +327,33 @@ class RemoteProcesses:
 
 
 def joined_pressure(
-    own: pl.DataFrame, hosts: Sequence[pl.DataFrame], generators: Sequence[pl.DataFrame] = ()
+    own: pl.DataFrame,
+    hosts: Sequence[pl.DataFrame],
+    machines: Sequence[pl.DataFrame],
+    generators: Sequence[pl.DataFrame] = (),
 ) -> pl.DataFrame:
-    """The samples of this machine, with the nodes' figures and the contention of all hosts at the same times.
+    """The samples of this machine, with the nodes' figures and the contention of all machines at the same times.
 
     Counters of a host are interpolated between its samples, which are at other moments of the same seconds.
 
     Args:
+        machines: one host's of every other machine: hosts that share one all see the same other processes.
         generators: those of the hosts that load and observe, if this machine does not.
     """
     times_ns = own["time_ns"].to_numpy()
 
-    def total(name: str, frames: Sequence[pl.DataFrame], *, with_own: bool) -> pl.Series:
+    def total(name: str, frames: Sequence[pl.DataFrame]) -> pl.Series:
         # A host on which nothing ever started has no samples.
         series = [
             np.interp(times_ns, frame["time_ns"], frame[name].cast(pl.Float64)) for frame in frames if frame.height
         ]
-        series += [own[name].cast(pl.Float64).to_numpy()] if with_own else []
         return pl.Series(np.sum(series, axis=0) if series else np.full(len(times_ns), np.nan))
 
-    columns = {name: total(name, hosts, with_own=is_own) for name, is_own in _SUMMED.items()}
+    columns = {name: total(name, hosts) for name in _OF_HOSTS}
+    columns |= {name: total(name, [own, *machines]) for name in _OF_MACHINES}
     if generators:
-        columns |= {name: total(name, generators, with_own=is_own) for name, is_own in _GENERATORS.items()}
+        columns |= {name: total(name, generators) for name in _OF_GENERATORS}
+        columns["harness_cpu_s"] = total("harness_cpu_s", [own, *generators])
     return own.with_columns(**columns)
 
 

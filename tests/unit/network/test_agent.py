@@ -21,7 +21,7 @@ from chainmark.core.errors import EnvironmentFailure
 from chainmark.network.agent import HostAgent
 from chainmark.network.processes import kernel_of_processes, pids_of_all_networks
 from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
-from chainmark.network.sampling import PRESSURE_SCHEMA
+from chainmark.network.sampling import PRESSURE_SCHEMA, ResourceSampler
 
 from tests.support import wait_until
 
@@ -287,6 +287,26 @@ def test_hosts_that_share_a_machine_do_not_count_as_its_other_users(
     assert pids_of_all_networks().isdisjoint({process.pid, 1234})
 
 
+def test_other_processes_of_a_machine_count_once_however_many_hosts_it_is(
+    agent: HostAgent, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the parts of the cluster on the machine seem to take the processor from the nodes."""
+    sampler = ResourceSampler({})
+    hosts = {f"node{number}": RemoteHost(f"10.0.0.{number}", agent.call) for number in range(2)}
+    with RemoteProcesses(hosts) as processes:
+        _start(processes, program, _home(tmp_path, "node0"), 600)
+        wait_until(lambda: agent.samples()[1].height > 0, "samples")
+        there, machine = agent.samples()
+        monkeypatch.setattr(agent, "samples", lambda: (there, machine.with_columns(contended_s=5.0)))
+        sampler.sample()
+        own = sampler.pressure().with_columns(contended_s=1.0)
+        _, joined = processes.joined(sampler.processes(), own)
+        assert joined["contended_s"].to_list() == [1.0]
+        processes._agents = {address: ("another kernel", pid) for address, (_, pid) in processes._agents.items()}
+        _, joined = processes.joined(sampler.processes(), own)
+        assert joined["contended_s"].to_list() == [6.0]
+
+
 def test_round_trips_are_measured_to_what_accepts_connections(agent: HostAgent) -> None:
     hosts = {"a": RemoteHost("127.0.0.2", agent.call), "b": RemoteHost("127.0.0.1", agent.call)}
     with socket.create_server(("127.0.0.1", 0)) as open_port, socket.create_server(("127.0.0.2", 0)) as closed_port:
@@ -316,14 +336,20 @@ def test_the_figures_of_all_hosts_are_added_at_the_same_times() -> None:
         }  # fmt: skip
         return pl.DataFrame(rows, schema=PRESSURE_SCHEMA)
 
-    joined = joined_pressure(frame(0.5, 1.0), [frame(0.0, 10.0), frame(0.25, 100.0)])
+    hosts = [frame(0.0, 10.0), frame(0.25, 100.0)]
+    joined = joined_pressure(frame(0.5, 1.0), hosts, hosts)
     assert joined["nodes_ran_s"].to_list()[:3] == pytest.approx([55.0, 165.0, 275.0])
     assert joined["contended_s"].to_list()[:3] == pytest.approx([55.5, 166.5, 277.5])
     assert joined.schema == pl.Schema(PRESSURE_SCHEMA)
     assert joined["generator_ran_s"].null_count() == 5, "this machine's own, which was not sampled here"
     loading = frame(0.0, 4.0).with_columns(generator_ran_s="nodes_ran_s", harness_cpu_s="nodes_ran_s")
-    elsewhere = joined_pressure(frame(0.5, 1.0).with_columns(harness_cpu_s=1.0), [frame(0.0, 10.0), loading], [loading])
+    together = joined_pressure(frame(0.5, 1.0), hosts, hosts[:1])
+    assert together["nodes_ran_s"].to_list()[:3] == pytest.approx([55.0, 165.0, 275.0])
+    assert together["contended_s"].to_list()[:3] == pytest.approx([5.5, 16.5, 27.5]), "once if they are one machine"
+    hosts = [frame(0.0, 10.0), loading]
+    elsewhere = joined_pressure(frame(0.5, 1.0).with_columns(harness_cpu_s=1.0), hosts, hosts, [loading])
     assert elsewhere["generator_ran_s"].to_list()[:3] == pytest.approx([2.0, 6.0, 10.0])
     assert elsewhere["harness_cpu_s"].to_list()[:3] == pytest.approx([3.0, 7.0, 11.0])
     never_started = pl.DataFrame(schema=PRESSURE_SCHEMA)
-    assert joined.equals(joined_pressure(frame(0.5, 1.0), [frame(0.0, 10.0), frame(0.25, 100.0), never_started]))
+    hosts = [frame(0.0, 10.0), frame(0.25, 100.0), never_started]
+    assert joined.equals(joined_pressure(frame(0.5, 1.0), hosts, hosts))
