@@ -58,7 +58,7 @@ def machines_at(address: str | None, listener: Relay) -> Iterator[Machines | Non
     with connected(address) as cluster:
         cluster.check_alike()
         for text in cluster.warnings():
-            listener.say(text)
+            listener.say(f"warning: {text}")
         yield cluster
 
 

@@ -76,7 +76,7 @@ def _sentence(workers: Sequence[ClusterWorker], unusable: Sequence[ClusterWorker
         count = f"{len(unusable)} of {units.plural(len(workers), 'worker')}"
         return f"{count} cannot be used: {cluster_worker.name} {cluster_worker.problems[0]}"
     threads = sum(worker.threads for worker in workers)
-    return f"every worker can be used; {units.plural(threads, 'part')} are processed in parallel"
+    return f"every worker can be used; together they process {units.plural(threads, 'part')} at a time"
 
 
 def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes: list[str]) -> ClusterWorker:
