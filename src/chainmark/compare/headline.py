@@ -97,9 +97,12 @@ def undecided(gating: Sequence[Judgement], catalogue: Catalogue, labels: tuple[s
         parts = [f"{candidate} against {baseline} is undecided: {rest}"]
         if likely_changes := [item for item in unclear if item.outcome is Outcome.INCONCLUSIVE and item.clearness]:
             clearest = max(likely_changes, key=lambda item: item.clearness)
-            clear = effect(clearest, catalogue)
-            alone = [f"{candidate} against {baseline} is undecided: {clear}, which is within noise"]
-            parts = [*parts, f"the clearest change, within noise, is {clear}"] if len(gating) > 1 else alone
+            clear, is_noise = effect(clearest, catalogue), not clearest.beyond_noise
+            if len(gating) > 1:
+                parts += [f"the clearest change{', within noise,' if is_noise else ''} is {clear}"]
+            else:
+                within = ", which is within noise" if is_noise else ""
+                parts = [f"{candidate} against {baseline} is undecided: {clear}{within}"]
     return "; ".join([*parts, *filter(None, [next_step])])
 
 
