@@ -166,7 +166,7 @@ def _scraping_cores(nodes: int, url: str, folder: Path) -> tuple[float, int]:
     began_cpu_s = time.process_time()
     tickers = [
         Ticker(scraper.scrape, "scrape"),
-        Ticker(lambda: _forget(heights(dict(scraper.last_pages))), "heights", STALL_LOOK_S),
+        Ticker(lambda: _forget(heights(scraper.last_pages)), "heights", STALL_LOOK_S),
     ]
     time.sleep(WATCHED_S)
     for ticker in tickers:

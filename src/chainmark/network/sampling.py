@@ -239,9 +239,13 @@ class Scraper:
         self._files = {name: ZstdWriter(folder / f"{name}.prom.zst") for name in self._urls}
         self.missed: dict[str, int] = dict.fromkeys(self._urls, 0)
         self.stored: dict[str, int] = dict.fromkeys(self._urls, 0)
-        # The newest pages for live progress; a page is some tens of kilobytes.
-        self.last_pages: dict[str, bytes] = {}
+        self._last_pages: dict[str, bytes] = {}
         self._silent: set[str] = set()
+
+    @property
+    def last_pages(self) -> dict[str, bytes]:
+        """The newest page of each node, some tens of kilobytes; a copy, because scrapes go on in other threads."""
+        return self._last_pages.copy()
 
     def expect_silence(self, name: str) -> None:
         """Do not query that node until further notice: it was silenced on purpose, and counts no miss."""
@@ -269,7 +273,7 @@ class Scraper:
         with storage_errors(self._folder / f"{name}.prom.zst"):
             self._files[name].write(SCRAPE_MARK + str(now_ns).encode() + b"\n" + response.content + b"\n")
         self.stored[name] += 1
-        self.last_pages[name] = response.content
+        self._last_pages[name] = response.content
 
     def close(self) -> None:
         """Finish the files."""
