@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
@@ -33,10 +33,10 @@ import distributed
 import psutil
 
 from chainmark.lab.hosts import hosts_on
-from chainmark.network.remote import RemoteHost, RemoteProcesses
+from chainmark.network.remote import REPORT_AGE_S, RemoteHost, RemoteProcesses
 from chainmark.network.sampling import Scraper, Ticker
 from chainmark.systems.cometbft.current import heights
-from chainmark.systems.cometbft.workload import DEATHS_AGE_S, POLL_S, STALL_LOOK_S
+from chainmark.systems.cometbft.workload import POLL_S, STALL_LOOK_S
 
 from tests.real.dask_cluster import QUIET, local_cluster, watching
 from tests.support import wait_until
@@ -154,7 +154,7 @@ def _watching_cores(processes: RemoteProcesses) -> float:
     end = time.monotonic() + WATCHED_S
     began_cpu_s = time.process_time()
     while time.monotonic() < end:
-        if deaths := processes.deaths(max_age_s=DEATHS_AGE_S):
+        if deaths := processes.deaths(max_age_s=REPORT_AGE_S):
             raise RuntimeError(deaths[0])
         time.sleep(POLL_S)
     return (time.process_time() - began_cpu_s) / WATCHED_S
@@ -225,5 +225,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[4, 50, 200])
     parser.add_argument("--nodes", type=int, default=1, help="nodes on each host")
-    with suppress(KeyboardInterrupt):
-        main(parser.parse_args().hosts, parser.parse_args().nodes)
+    options = parser.parse_args()
+    main(options.hosts, options.nodes)

@@ -23,6 +23,7 @@ from chainmark.core.times import NS
 from chainmark.network.agent import FREE_BYTES_MIN
 from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
+from chainmark.network.remote import REPORT_AGE_S
 from chainmark.network.sampling import ResourceSampler, Scraper, Ticker
 from chainmark.systems.cometbft.applications.loading import Prepared
 from chainmark.systems.cometbft.connections import broken_connections, consensus_failures
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
 POLL_S = 0.2
-# Other machines report dead processes each second.
-DEATHS_AGE_S = 2.0
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
 # A node may be a block behind when it is queried.
@@ -346,7 +345,7 @@ class _Watch:
         Raises:
             EnvironmentFailure: the run cannot continue, and the network is not the cause.
         """
-        self.look_for_deaths(max_age_s=DEATHS_AGE_S)
+        self.look_for_deaths(max_age_s=REPORT_AGE_S)
         free_bytes = shutil.disk_usage(self._folder).free
         if free_bytes < FREE_BYTES_MIN:
             raise EnvironmentFailure(
