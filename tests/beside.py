@@ -34,20 +34,23 @@ def lower_sessions(pid: int) -> None:
 
 
 def main() -> None:
-    """Run the command; end with its exit code."""
+    """Run the command; end with its exit code. SIGINT and SIGTERM end it.
+
+    The handler only notes the signal. An exception may be raised anywhere: before the command is known, so that it
+    would be left running, or while `Popen` has its lock, for which the clean-up would then wait forever.
+    """
+    received: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: received.append(number))
     os.nice(LOWEST)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     process = subprocess.Popen(sys.argv[1:], start_new_session=True)
-    try:
-        while process.poll() is None:
-            lower_sessions(process.pid)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PERIOD_S)
-    finally:
-        if process.poll() is None:
+    while process.poll() is None:
+        lower_sessions(process.pid)
+        if received:
             os.killpg(process.pid, signal.SIGTERM)
-        code = process.wait()
-    sys.exit(code)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PERIOD_S)
+    sys.exit(128 + received[0] if received else process.returncode)
 
 
 if __name__ == "__main__":

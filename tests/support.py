@@ -166,9 +166,11 @@ def _placed(arguments: Sequence[str]) -> list[str]:
     )
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str, timeout_s: float = WAIT_TIMEOUT_S, *, period_s: float = 0.05
+) -> None:
     """Wait for a condition; fail with ``what`` after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        time.sleep(0.05)
+        time.sleep(period_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -121,12 +122,21 @@ def test_low_priority_includes_every_session_that_a_command_starts() -> None:
     assert Path("/proc/self/autogroup").read_text() == before
 
 
+@pytest.mark.timeout(60)
 def test_low_priority_ends_with_its_command() -> None:
-    """Otherwise an interrupted `make test` would leave unit tests running."""
+    """Otherwise an interrupted `make test` would leave unit tests running, also if it is interrupted at their start.
+
+    Signals at every moment, during the clean-up also: an exception in each would leave the command or a lock behind.
+    """
     command = [sys.executable, "-m", "tests.beside", "sleep", "87653"]
     with subprocess.Popen(command, cwd=ROOT) as process:
-        wait_until(lambda: any(child.name() == "sleep" for child in psutil.Process(process.pid).children()), "sleep")
-        (child,) = psutil.Process(process.pid).children()
-        process.terminate()
-        assert process.wait(30) == 143
-    assert not child.is_running()
+        try:
+            parent = psutil.Process(process.pid)
+            wait_until(lambda: any(child.name() == "sleep" for child in parent.children()), "sleep", period_s=0.0)
+            (child,) = parent.children()
+            while process.poll() is None:
+                process.terminate()
+            assert not child.is_running()
+            assert process.returncode in {143, -signal.SIGTERM}  # Python no longer handles signals when it shuts down
+        finally:
+            process.kill()
