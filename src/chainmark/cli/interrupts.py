@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from types import FrameType
 
 RETRY_S = 0.005
+# They end at once, and an exception in them would lose a process that has begun, or leave its lock closed.
+BRIEF = (subprocess.Popen.__init__.__code__, subprocess.Popen.poll.__code__)
 
 
 def handle_interrupts() -> None:
@@ -18,10 +21,22 @@ def handle_interrupts() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not in Python that polars has called: it would become polars' panic or error."""
+    """Raise KeyboardInterrupt, or postpone it where it would do harm."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("polars."):
+        if _must_not_end(frame):
             signal.setitimer(signal.ITIMER_REAL, RETRY_S)
             return
         frame = frame.f_back
     raise KeyboardInterrupt
+
+
+def _must_not_end(frame: FrameType) -> bool:
+    """Whether a function must not end by an interrupt.
+
+    Python that polars has called: the interrupt would become polars' panic or error. A wait for a process with a
+    timeout that has closed the process's lock: the next wait for that process would last forever.
+    """
+    if str(frame.f_globals.get("__name__")).startswith("polars.") or frame.f_code in BRIEF:
+        return True
+    waits = frame.f_globals.get("__name__") == "subprocess" and frame.f_code.co_name == "_wait"
+    return waits and frame.f_locals["timeout"] is not None and frame.f_locals["self"]._waitpid_lock.locked()
