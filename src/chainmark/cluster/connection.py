@@ -382,11 +382,11 @@ class _Object:
 
     def __init__(self, cluster: Cluster, worker: Worker, actor: Any) -> None:
         self._cluster, self._worker, self._actor = cluster, worker, actor
-        self._lost_at = ""
+        self._lost_at, self._reason = "", Exception()
 
     def __call__(self, *arguments: Any) -> Any:
         if self._lost_at:
-            raise self._lost()
+            raise self._lost() from self._reason
         # An actor looks for its client in the context of the calling thread.
         with self._cluster.client.as_current():
             try:
@@ -395,7 +395,7 @@ class _Object:
                 if isinstance(error, OSError) and error.filename is not None:
                     raise  # a file of the worker's machine
                 self._cluster.workers()  # raises if it is the scheduler that is gone
-                self._lost_at = utc_now()
+                self._lost_at, self._reason = utc_now(), error
                 raise self._lost() from error
 
     def _result(self, answer: Any) -> Any:
@@ -406,17 +406,15 @@ class _Object:
         """
         begun = heard = time.monotonic()
         heartbeat = None
-        while True:
-            try:
+        while not answer.done():
+            with suppress(TimeoutError):  # one of the object itself is raised below
                 return answer.result(LOOK_S)
-            except TimeoutError:
-                if answer.done():  # an error of the object itself
-                    raise
             now, newest = time.monotonic(), self._cluster.heartbeat(self._worker.address)
             if newest != heartbeat:
                 heartbeat, heard = newest, now
             if now - heard > SILENT_S or now - begun > CALL_S:
                 raise TimeoutError(f"no answer from {self._worker.address}")
+        return answer.result(CALL_S)
 
     def _lost(self) -> LostMachineError:
         return LostMachineError(
