@@ -193,8 +193,8 @@ def measure(count: int, nodes: int) -> HostCosts:
         with hosts_on(machines) as hosts, ThreadPoolExecutor(count) as pool:
             ping_s, ping_cpu_s = _timed(lambda: list(pool.map(RemoteHost.ask_time, hosts)), ROUNDS)
             program = os.urandom(PROGRAM_BYTES)
-            digest = sha256(program).hexdigest()
-            program_s, _ = _timed(lambda: hosts[0].call("take_program", digest, program), 3)
+            key = f"{sha256(program).hexdigest()}/node"
+            program_s, _ = _timed(lambda: hosts[0].call("take_program", key, program), 3)
             call_s, _ = _timed(lambda: hosts[0].call("now_ns"), ROUNDS)
             with RemoteProcesses({host.address: host for host in hosts}) as processes:
                 watching_cores = _watching_cores(processes)

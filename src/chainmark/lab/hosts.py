@@ -40,7 +40,7 @@ def repeated_if_lost(make: Callable[[], Made], machines: Machines | None, progre
 
 def agent_here() -> HostAgent:
     """An agent of the machine that runs this."""
-    return HostAgent(cache_directory() / "programs")
+    return HostAgent(cache_directory() / "host-programs")
 
 
 @contextmanager

@@ -94,7 +94,7 @@ class ProcessRequest:
     Attributes:
         node: whose home it uses.
         name: in messages; a new process of that name takes the place of the old one.
-        program: the SHA-256 of its program.
+        program: the key of its program: its SHA-256, a slash, its name.
         command: with `PROGRAM` for its path.
         log: its name in the home.
         environment: what differs from the machine's own.
@@ -112,7 +112,7 @@ class HostAgent:
     """Runs the nodes of one network on this machine. Every call shows that the client still exists.
 
     Args:
-        programs: the folder of cached programs, by their SHA-256.
+        programs: the folder of cached programs, by their keys.
         silence_max_s: time (seconds) without a call after which everything is stopped.
     """
 
@@ -182,19 +182,19 @@ class HostAgent:
         self._neighbours.update(pids)
         add_neighbours(pids)
 
-    def has_program(self, digest: str) -> bool:
-        """Whether the cache has the program with this SHA-256."""
-        return self._program(digest).is_file()
+    def has_program(self, key: str) -> bool:
+        """Whether the cache has the program with this key."""
+        return self._program(key).is_file()
 
-    def take_program(self, digest: str, content: bytes) -> None:
+    def take_program(self, key: str, content: bytes) -> None:
         """Store a program in the cache.
 
         Raises:
             EnvironmentFailure: it was changed on the way, or the disk is full.
         """
-        if hashlib.sha256(content).hexdigest() != digest:
+        if hashlib.sha256(content).hexdigest() != key.partition("/")[0]:
             raise EnvironmentFailure("a program was changed on the way to its host")
-        path = self._program(digest)
+        path = self._program(key)
         with storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -295,8 +295,8 @@ class HostAgent:
     def _home(self, node: str) -> Path:
         return self._folder / node
 
-    def _program(self, digest: str) -> Path:
-        return self._programs / digest
+    def _program(self, key: str) -> Path:
+        return self._programs / key
 
 
 def _locked_folder() -> tuple[Path, int]:

@@ -111,10 +111,12 @@ class RemoteHost:
         """A process was started or ended: earlier reports are void."""
         self._changed_s = time.monotonic()
 
-    def provide(self, program: Path, digest: str) -> None:
-        """Make sure that it has a program."""
-        if not self.call("has_program", digest):
-            self.call("take_program", digest, program.read_bytes())
+    def provide(self, program: Path, digest: str) -> str:
+        """Make sure that it has a program; return the key of it there."""
+        key = f"{digest}/{program.name}"  # a list of its processes shows the name
+        if not self.call("has_program", key):
+            self.call("take_program", key, program.read_bytes())
+        return key
 
 
 @dataclass
@@ -221,7 +223,6 @@ class RemoteProcesses:
         """Start one process of the node with that home, on its host."""
         home = log_path.parent
         host, program = self.host_of[home.name], Path(command[0])
-        digest = self._digest(program)
         there = host.call("home_of", home.name)
         if home.name not in self._sent:
             host.call("take_home", home.name, _packed(home, there))
@@ -232,8 +233,8 @@ class RemoteProcesses:
             for key, value in (environment or {}).items()
             if os.environ.get(key) != value
         }
-        host.provide(program, digest)
-        order = ProcessRequest(home.name, name, digest, words, log_path.name, changed)
+        key = host.provide(program, self._digest(program))
+        order = ProcessRequest(home.name, name, key, words, log_path.name, changed)
         pid, started_ns = host.call("start", order)
         host.changed()
         self._introduce(self._agents[host.address][0], [pid])

@@ -83,7 +83,7 @@ def test_a_process_has_its_home_and_program_on_its_host(agent: HostAgent, progra
         assert process.death() is None, "it was killed on purpose"
         assert processes.deaths() == processes.stop() == []
     assert not Path(there).exists()
-    assert (tmp_path / "programs" / hashlib.sha256(program.read_bytes()).hexdigest()).is_file()
+    assert (tmp_path / "programs" / hashlib.sha256(program.read_bytes()).hexdigest() / program.name).is_file()
 
 
 def test_configurations_and_environments_name_the_home_on_the_host(
