@@ -13,6 +13,7 @@ from pathlib import Path
 
 from chainmark.core import units
 from chainmark.core.storage import storage_errors
+from chainmark.core.wording import some_of
 
 _BROKEN = re.compile(r'Stopping peer for error .*\berr=(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
 # A node writes this once before its consensus ends; a console's colours may surround the key.
@@ -21,7 +22,7 @@ _FAILURE = re.compile(
 )
 REASON_CHARACTERS = 200
 _ADDRESSES = re.compile(r"\b(\d+\.){3}\d+:\d+(->)?")
-REASONS_SHOWN = 3
+REASONS_SHOWN, NODES_SHOWN = 3, 6
 # The normal reasons of the other end for closing: a surplus connection, or a seed that has sent its addresses. A node
 # that breaks a connection for its own reason logs that reason.
 _GOODBYES = ("EOF", "unexpected EOF", "connection reset by peer", "use of closed network connection", "broken pipe")
@@ -67,4 +68,4 @@ def disconnection_warnings(broken: Mapping[str, Counter[str]]) -> list[str]:
     shown = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     listed = ", ".join(f"{units.count(count)} × `{reason}`" for reason, count in shown[:REASONS_SHOWN])
     more = f" and {len(shown) - REASONS_SHOWN} other reasons" if len(shown) > REASONS_SHOWN else ""
-    return [f"nodes dropped peers {units.count(total.total())} times ({', '.join(nodes)}): {listed}{more}"]
+    return [f"nodes dropped peers {units.count(total.total())} times ({some_of(nodes, NODES_SHOWN)}): {listed}{more}"]

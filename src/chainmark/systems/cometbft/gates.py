@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from chainmark.systems.cometbft.disturb import planned_starts
 from chainmark.systems.cometbft.ingest import Events, TransactionCounts
 from chainmark.systems.cometbft.launch import NetworkFailure
 from chainmark.systems.cometbft.profile import CometBFTProfile
+from chainmark.systems.cometbft.shape import need_of
 from chainmark.systems.cometbft.workload import Measurement
 
 # A transaction sent this late was held up; one with a response this late was sent to a node that reads slowly. An idle
@@ -82,6 +84,21 @@ def start_pressure_gate(pressure: float | None, profile: CometBFTProfile) -> Gat
     if pressure is not None:
         return gate
     return gate.model_copy(update={"status": GateStatus.UNKNOWN, "measured": "not reported by this kernel"})
+
+
+def capacity_gate(profile: CometBFTProfile, cores: int) -> list[Gate]:
+    """For a network that was started although its machines are certainly too small: this is not the nodes' fault.
+
+    Args:
+        profile: requires more cores than there are only if its check is off.
+        cores: of all machines that run nodes.
+    """
+    need = need_of(profile)
+    if need.cores <= cores:
+        return []
+    label = "the machines are large enough for the network"
+    limit = f"about {units.plural(math.ceil(need.cores), 'core')}"
+    return [_gate("capacity", label, False, units.plural(cores, "core"), limit)]
 
 
 def _named(failures: Sequence[Incident]) -> str:

@@ -58,7 +58,7 @@ from chainmark.systems.cometbft.attached import AttachedCometBft
 from chainmark.systems.cometbft.connections import disconnection_warnings
 from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.external import application_of
-from chainmark.systems.cometbft.gates import failed_gate, run_gates, start_gate, start_pressure_gate
+from chainmark.systems.cometbft.gates import capacity_gate, failed_gate, run_gates, start_gate, start_pressure_gate
 from chainmark.systems.cometbft.imports import ingest_any, parts_of, reader_of
 from chainmark.systems.cometbft.ingest import (
     ChainReading,
@@ -297,6 +297,7 @@ def _analysed(
             *run_gates(comet, measurement, events, accounting, result),
             *([round_trip_gate(network.round_trips)] if network.round_trips else []),
             *([clock_gate(network.clocks)] if network.clocks else []),
+            *capacity_gate(comet, _cores(network)),
         ],
         facts=[*network.host_facts(), *clock_facts(network.clocks)],
         incidents=[*network.start_failures, *measurement.incidents],
@@ -373,10 +374,19 @@ def _failed(
         configuration=network.configuration,
         conditions=conditions(network) | _run_conditions(profile, order, network),
         counts={},
-        gates=[failed_gate(failure), start_pressure_gate(pressure, profile)],
+        gates=[
+            failed_gate(failure),
+            start_pressure_gate(pressure, profile),
+            *capacity_gate(profile, _cores(network)),
+        ],
         incidents=[*network.start_failures, Incident(time_ns=time.time_ns(), what=failure.message)],
         warnings=[line.strip() for line in (failure.hint or "").splitlines()],
     )
+
+
+def _cores(network: CometNetwork) -> int:
+    """Of all machines that run its nodes."""
+    return sum(network.host_cores) or len(os.sched_getaffinity(0))
 
 
 def conditions(network: CometNetwork) -> dict[str, str]:

@@ -151,6 +151,12 @@ def test_dropped_peers_are_counted_by_reason_without_the_address(tmp_path: Path)
     assert warning.startswith("nodes dropped peers 5 times (node0, node1): 2 × `EOF`, 2 × `recovered from panic")
 
 
+def test_a_warning_about_many_nodes_names_the_first_ones() -> None:
+    (warning,) = disconnection_warnings({f"node{number}": Counter({"pong timeout": 1}) for number in range(200)})
+    named = "node0, node1, node2, node3, node4, node5 and 194 more"
+    assert warning == f"nodes dropped peers 200 times ({named}): 200 × `pong timeout`"
+
+
 def test_normal_disconnections_give_no_warning(tmp_path: Path) -> None:
     """Seeds close connections on purpose. If two nodes dial each other at the same time, one of them hangs up."""
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
