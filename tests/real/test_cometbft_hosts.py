@@ -17,10 +17,10 @@ import pytest
 
 import chainmark as cm
 from chainmark.cluster import connection
+from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
-from chainmark.core.wording import enumerated
 from chainmark.lab import hosts
 from chainmark.network.emulation import available
 from chainmark.store.runs import SealedRun, Store
@@ -292,8 +292,7 @@ def test_votes_are_extended_on_hosts(cluster: LocalCluster, tmp_path: Path) -> N
 
 
 def _machines() -> str:
-    cores = [str(len(os.sched_getaffinity(0)))] * len(HOSTS)
-    return f"{len(HOSTS)} machines (cores: {enumerated(cores)})"
+    return f"{len(HOSTS)} machines of {units.plural(len(os.sched_getaffinity(0)), 'core')}"
 
 
 def _hosts_of(run: SealedRun) -> set[str]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -430,8 +431,9 @@ def _run_conditions(profile: CometBFTProfile, order: ExecutionRequest, network: 
 
 
 def _machines(cores: Sequence[int]) -> str:
-    """The machines of the nodes: "3 machines (cores: 2, 2 and 4)"."""
-    return f"{units.plural(len(cores), 'machine')} (cores: {enumerated([str(number) for number in cores])})"
+    """The machines of the nodes: "2 machines of 2 cores and 1 machine of 4 cores"."""
+    kinds = sorted(Counter(cores).items())
+    return enumerated([f"{units.plural(count, 'machine')} of {units.plural(each, 'core')}" for each, count in kinds])
 
 
 def _cpu_time(sampled: Sampled) -> dict[str, str]:
@@ -553,7 +555,7 @@ def _warnings(network: CometNetwork, measurement: Measurement, profile: CometBFT
     results += _link_warnings(measurement)
     results += measurement.profiles_missing
     if measurement.scrapes_missed:
-        results.append(f"{measurement.scrapes_missed} scrapes of a metrics page failed")
+        results.append(f"{units.count(measurement.scrapes_missed)} scrapes of a metrics page failed")
     if measurement.observer_reconnects:
         results.append(f"the subscription to commits was lost {measurement.observer_reconnects} times")
     records = measurement.records

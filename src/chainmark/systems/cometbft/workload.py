@@ -6,10 +6,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
@@ -39,7 +40,10 @@ from chainmark.systems.cometbft.rpc import RpcClient, RpcError
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
 
+Answer = TypeVar("Answer")
+
 POLL_S = 0.2
+NODES_ASKED_AT_ONCE = 16
 STALL_LOOK_S = 1.0  # pages are scraped no more often
 BLOCKS_AFTER_DRAIN = 2
 # A node may be a block behind when it is queried.
@@ -417,32 +421,29 @@ def _furthest(network: CometNetwork, reached: Mapping[str, int]) -> tuple[int, C
 
 def heights_of(network: CometNetwork) -> dict[str, int]:
     """The heights of the living nodes, as far as they respond."""
-    result = {}
-    for node in network.alive():
-        try:
-            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
-                result[node.name] = client.height()
-        except RpcError:
-            continue  # it died between two checks, which the watch records, or hangs
-    return result
+    return {name: height for name, height in _answers(network, RpcClient.height).items() if height is not None}
+
+
+def _answers(network: CometNetwork, question: Callable[[RpcClient], Answer]) -> dict[str, Answer | None]:
+    """The answers of the living nodes; None from one that hangs or has just died, which the watch records."""
+
+    def ask(node: CometNode) -> Answer | None:
+        with suppress(RpcError), RpcClient(node.rpc_address, timeout_s=2.0) as client:
+            return question(client)
+        return None
+
+    nodes = network.alive()
+    with ThreadPoolExecutor(NODES_ASKED_AT_ONCE, "asking") as pool:
+        return {node.name: answer for node, answer in zip(nodes, pool.map(ask, nodes), strict=True)}
 
 
 def _waiting(network: CometNetwork) -> PendingTransactions:
     """The current content of the living nodes' mempools, by hash as far as they list it."""
-    hashes: set[bytes] = set()
-    sizes: list[int] = []
-    unseen: int | None = 0
-    for node in network.alive():
-        try:
-            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
-                result, size = client.mempool()
-        except RpcError:
-            unseen = None
-            continue
-        hashes.update(result)
-        sizes.append(size)
-        unseen = None if unseen is None else unseen + max(0, size - len(result))
-    return PendingTransactions(frozenset(hashes), max(sizes, default=0), unseen)
+    answers = _answers(network, RpcClient.mempool).values()
+    known = [answer for answer in answers if answer is not None]
+    hashes = frozenset(hash_ for listed, _ in known for hash_ in listed)
+    unseen = sum(max(0, size - len(listed)) for listed, size in known) if len(known) == len(answers) else None
+    return PendingTransactions(hashes, max((size for _, size in known), default=0), unseen)
 
 
 def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
@@ -475,15 +476,9 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
 
 def _mempools(network: CometNetwork) -> tuple[int, int]:
     """The fullest mempool of the living nodes, and the height that all of them have reached."""
-    sizes, reached = [0], []
-    for node in network.alive():
-        try:
-            with RpcClient(node.rpc_address, timeout_s=2.0) as client:
-                sizes.append(client.mempool_size())
-                reached.append(client.height())
-        except RpcError:
-            continue  # it died between two checks; the watch records it
-    return max(sizes), min(reached, default=0)
+    answers = _answers(network, lambda client: (client.mempool_size(), client.height())).values()
+    known = [answer for answer in answers if answer is not None]
+    return max((size for size, _ in known), default=0), min((height for _, height in known), default=0)
 
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:

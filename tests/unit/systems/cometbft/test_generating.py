@@ -20,6 +20,7 @@ from chainmark.systems.cometbft.generating import (
 )
 from chainmark.systems.cometbft.placement import spread
 from chainmark.systems.cometbft.shape import Member, Role
+from chainmark.systems.cometbft.system import _machines
 
 if TYPE_CHECKING:
     from chainmark._native import LoadResult
@@ -119,6 +120,16 @@ def test_larger_hosts_run_more_nodes() -> None:
 
     assert names((2, 2, 2)) == "abcabcab"
     assert names((2, 2, 12)) == "cccccabc"
+
+
+@pytest.mark.parametrize(
+    ("cores", "expected"),
+    [([1], "1 machine of 1 core"), ([2] * 200, "200 machines of 2 cores"),
+     ([4, 2, 2], "2 machines of 2 cores and 1 machine of 4 cores")],
+)  # fmt: skip
+def test_the_machines_of_the_nodes_are_described_by_their_cores(cores: list[int], expected: str) -> None:
+    """A comparison shows this if the sides differ; a list of 200 numbers could not be read."""
+    assert _machines(cores) == expected
 
 
 def test_a_generator_ends_with_the_agent_of_its_host(tmp_path: Path) -> None:
