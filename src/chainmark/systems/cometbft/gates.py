@@ -200,6 +200,13 @@ def _load_gates(
     return [*(gate.model_copy(update={"kind": kind}) for gate in gates), generator]
 
 
+def _left(profile: CometBFTProfile, measurement: Measurement) -> str:
+    """What was left in the mempools; if nothing was when they were read at last, why that was too late."""
+    if measurement.waiting.fullest or measurement.drained:
+        return f"{units.count(measurement.waiting.fullest)} left"
+    return measurement.broken_off or f"not within {units.duration(profile.load.drain_timeout_s)}"
+
+
 def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]) -> list[Gate]:
     """Whether the offered transactions were committed, and how much of that was observed."""
     limits, blocks = profile.gates, samples["block"]
@@ -208,8 +215,7 @@ def _chain_gates(profile: CometBFTProfile, measurement: Measurement, samples: Ma
     committed = _at_least(
         "committed", "the offered transactions were committed", share, least, partial(units.share_beside, least)
     )
-    left = f"{units.count(measurement.waiting.fullest)} left"
-    drained = _gate("drained", "the mempools were emptied", measurement.drained, left, "0 left")
+    drained = _gate("drained", "the mempools were emptied", measurement.drained, _left(profile, measurement), "0 left")
     # At saturation, waiting transactions in a network that still makes blocks mean that draining ended too early.
     kind = GateKind.SUBJECT if least > 0.0 or measurement.broken_off else GateKind.INSTRUMENT
     unseen = unseen_commits(blocks)

@@ -279,6 +279,11 @@ def test_a_sound_run_passes_every_gate() -> None:
         ({"lags": [0.001] * 98 + [0.06] * 2}, {"lag": "60 ms"}),
         ({"lags": [0.001] * 49 + [0.06]}, {"lag": "60 ms"}),  # too few for a centile: the maximum counts
         ({"drained": False, "waiting": PendingTransactions(fullest=1234)}, {"drained": "1234 left"}),
+        ({"drained": False}, {"drained": "not within 60 s"}),
+        (
+            {"drained": False, "broken_off": "no block for 30 s"},
+            {"going_on": "no block for 30 s", "drained": "no block for 30 s"},
+        ),
         ({"intervals": []}, {"blocks": "0 blocks"}),
         ({"intervals": [1.0] * 18 + [None] * 2}, {"observed": "2 of 20 not observed"}),
         ({"load": {"cpu_s": 5.1}}, {"generator": "0.51 cores"}),
