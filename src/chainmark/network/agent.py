@@ -142,6 +142,12 @@ class HostAgent:
             )
         try:
             return getattr(self, method)(*arguments)
+        except (RuntimeError, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            # As it is, the client would take it for the engine's error of a lost worker.
+            reason = f"{type(error).__name__}: {error}"
+            raise EnvironmentFailure(f"`{method}` failed on the host {socket.gethostname()}: {reason}") from error
         finally:
             self._heard_s = time.monotonic()  # a call may take longer than a silence
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -268,6 +269,18 @@ def test_a_full_disk_of_a_host_is_named(agent: HostAgent, monkeypatch: pytest.Mo
 def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:
     with pytest.raises(EnvironmentFailure, match="changed on the way"):
         agent.call("take_program", hashlib.sha256(b"node").hexdigest(), b"edon")
+
+
+def test_an_error_of_the_system_on_a_host_is_not_taken_for_a_lost_worker(agent: HostAgent) -> None:
+    """The engine has errors of the same classes for that, so the run would be repeated, and a healthy worker named."""
+    agent.call("hold", "generator", _Failing)
+    with pytest.raises(EnvironmentFailure, match=r"`ask` failed on the host .*: OSError: \[Errno 22\] Invalid"):
+        agent.call("ask", "generator", "fail")
+
+
+class _Failing:
+    def fail(self) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
 
 
 def test_hosts_that_share_a_machine_do_not_count_as_its_other_users(
