@@ -28,32 +28,25 @@ impl Timer {
 
     /// Waits until the monotonic clock shows `time_ns`; returns at once if it already does.
     pub async fn until(&self, time_ns: i64) -> io::Result<()> {
-        if monotonic_ns() >= time_ns {
-            return Ok(());
-        }
-        self.set(time_ns)?;
         loop {
-            let mut ready = self.file.readable().await?;
-            // Setting the timer again drains it, so there is nothing to read.
-            ready.clear_ready();
-            if monotonic_ns() >= time_ns {
+            let remaining_ns = time_ns - monotonic_ns();
+            if remaining_ns <= 0 {
                 return Ok(());
             }
+            // By duration: a library that shifts this process's clocks would end it too early or never by time.
+            self.set(remaining_ns)?;
+            // Setting the timer again drains it, so there is nothing to read.
+            self.file.readable().await?.clear_ready();
         }
     }
 
-    fn set(&self, time_ns: i64) -> io::Result<()> {
+    fn set(&self, duration_ns: i64) -> io::Result<()> {
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let once = libc::timespec { tv_sec: time_ns / NS_PER_S, tv_nsec: time_ns % NS_PER_S };
+        let once = libc::timespec { tv_sec: duration_ns / NS_PER_S, tv_nsec: duration_ns % NS_PER_S };
         let setting = libc::itimerspec { it_interval: never, it_value: once };
         // SAFETY: the descriptor is open, `setting` outlives the call, and the old setting is not requested.
         let status = unsafe {
-            libc::timerfd_settime(
-                self.file.as_raw_fd(),
-                libc::TFD_TIMER_ABSTIME,
-                &setting,
-                std::ptr::null_mut::<libc::itimerspec>(),
-            )
+            libc::timerfd_settime(self.file.as_raw_fd(), 0, &setting, std::ptr::null_mut::<libc::itimerspec>())
         };
         if status == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

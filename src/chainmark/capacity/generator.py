@@ -7,12 +7,18 @@ here.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
-from typing import Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 from chainmark import _native
+
+if TYPE_CHECKING:
+    from chainmark.network.witness import Witness
+
 
 # A generator that has received no command for this long has been abandoned.
 FORGOTTEN_S = 60.0
@@ -25,10 +31,12 @@ class Generator:
 
     def __init__(self) -> None:
         self._load: _native.HttpLoad | None = None
+        self._watching = ExitStack()
+        self._witness: Witness | None = None
         self.last_command_s = time.monotonic()
 
     def answer(self, command: str, argument: Any) -> Any:
-        """Execute a command: time, make, start, progress, stop, finish or leave.
+        """Execute a command: time, process, watch, contended, make, start, progress, stop, finish or leave.
 
         Raises:
             ValueError, ConnectionError: the order or the URL is not valid.
@@ -36,13 +44,25 @@ class Generator:
         self.last_command_s = time.monotonic()
         if command == "time":
             return time.time_ns()
-        if command == "make":
+        if command == "process":
+            return _process()
+        if command == "watch":
+            self._watch(**argument)
+        elif command == "contended":
+            return self._contended(argument)
+        elif command == "make":
             self._load = _native.HttpLoad(argument)
         elif command == "leave":
             self._load = None
-        elif self._load is None:
+            self._watching.close()
+        else:
+            return self._of_load(command, argument)
+        return None
+
+    def _of_load(self, command: str, argument: Any) -> Any:
+        if self._load is None:
             raise ValueError(f"`{command}` needs a load")
-        elif command == "start":
+        if command == "start":
             self._load.start(argument)
         elif command == "progress":
             return json.loads(self._load.progress())
@@ -52,6 +72,27 @@ class Generator:
             load, self._load = self._load, None
             return load.finish_share()
         return None
+
+    def _watch(self, url: str, ours: list[int]) -> None:
+        from chainmark.network.witness import server_witness  # noqa: PLC0415 - only on other machines
+
+        self._watching.close()
+        self._witness = self._watching.enter_context(server_witness(url, ours))
+
+    def _contended(self, edges_ns: list[int]) -> list[float]:
+        """CPU time (s) of other processes of this machine between each two of these wall times; ends the watch."""
+        self._watching.close()
+        if self._witness is None:
+            raise ValueError("`contended` needs a watch")
+        contended_s: list[float] = self._witness.between(edges_ns).contended.tolist()
+        return contended_s
+
+
+def _process() -> dict[str, Any]:
+    """This process, and where its ID is unique."""
+    from chainmark.network.processes import kernel_of_processes  # noqa: PLC0415 - only if there are several generators
+
+    return {"kernel": kernel_of_processes(), "pid": os.getpid()}
 
 
 def replied(generator: Generator, command: str, argument: Any) -> dict[str, Any]:
@@ -77,6 +118,7 @@ def _watch(key: str) -> None:
     """Stop the load when the client has gone."""
     while (generator := _generators.get(key)) is not None:
         if time.monotonic() - generator.last_command_s > FORGOTTEN_S:
+            generator.answer("leave", None)
             _generators.pop(key, None)
         del generator
         time.sleep(_PERIOD_S)

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any, Protocol, Self, cast
 
 from chainmark import _native
@@ -218,6 +219,14 @@ class Generators:
             return f"{units.plural(len(names), 'process', 'processes')}, on {enumerated(names)}"
         return f"{len(names)} processes on {Process.name}" if len(names) > 1 else ""
 
+    def by_machine(self) -> dict[str, dict[int, Place]]:
+        """The living ones by their process IDs, by the kernel of these; none if this process is the only generator."""
+        result: dict[str, dict[int, Place]] = {}
+        for place in self.places if len(self.places) > 1 or self.described() else ():
+            if (known := answer_of(place, "process")) is not None:
+                result.setdefault(known["kernel"], {})[known["pid"]] = place
+        return result
+
     def make(self, order_json: str) -> Engine:
         """An engine for one step. With fewer clients than generators, only as many generators are used.
 
@@ -231,6 +240,27 @@ class Generators:
         if len(places) == 1 and isinstance(places[0], Process):
             return native_engine(order_json)
         return _ManyEngines(places, order, order_json)
+
+
+def answer_of(place: Place, command: str, argument: Any = None) -> Any:
+    """The answer of one generator, outside a step; None if it is lost."""
+    try:
+        return place.ask(command, argument).get("answer")
+    except GeneratorLost:
+        return None
+
+
+def ahead_ns(time_there: Callable[[], int | None]) -> int:
+    """How far a generator's clock is ahead of this one, by the fastest exchange; 0 if it is lost."""
+    exchanges: list[tuple[int, int]] = []
+    for _ in range(_EXCHANGES):
+        sent = time.time_ns()
+        remote = time_there()
+        received = time.time_ns()
+        if remote is None:
+            return 0
+        exchanges.append((received - sent, remote - (sent + received) // 2))
+    return min(exchanges)[1]
 
 
 @dataclass
@@ -274,9 +304,12 @@ class _ManyEngines:
 
     def start(self) -> None:
         """Start all of them at the same moment."""
-        ahead_ns = [self._ahead_ns(index) for index in range(len(self._places))]
+        offsets_ns = [
+            0 if isinstance(place, Process) else ahead_ns(partial(self._ask, index, "time"))
+            for index, place in enumerate(self._places)
+        ]
         self._begin_ns = time.time_ns() + round(_BEGIN_IN_S * 1e9)
-        for index, offset_ns in enumerate(ahead_ns):
+        for index, offset_ns in enumerate(offsets_ns):
             try:
                 self._ask(index, "start", self._begin_ns + offset_ns)
             except ValueError as error:
@@ -284,20 +317,6 @@ class _ManyEngines:
                     raise
                 self._lost[index] = _Lost("its machine was too busy to begin with the others", 0.0)
         self._look()
-
-    def _ahead_ns(self, index: int) -> int:
-        """How far its clock is ahead of this one, by the fastest exchange."""
-        if isinstance(self._places[index], Process):
-            return 0
-        exchanges: list[tuple[int, int]] = []
-        for _ in range(_EXCHANGES):
-            sent = time.time_ns()
-            remote = self._ask(index, "time")
-            received = time.time_ns()
-            if remote is None:
-                return 0
-            exchanges.append((received - sent, remote - (sent + received) // 2))
-        return min(exchanges)[1]
 
     def _look(self) -> None:
         """Read the progress of each; end the step if one is lost, or if all together allow an early end."""

@@ -47,7 +47,7 @@ from chainmark.capacity.tables import (
 )
 from chainmark.capacity.verdict import gone_text, verdict
 from chainmark.capacity.watched import WATCH_SCHEMA, drifts_in, source_entries, watch_frame, with_watched
-from chainmark.capacity.witness import MachineWitness
+from chainmark.capacity.witness import MachineWitness, Watching
 from chainmark.core import units
 from chainmark.core.caveats import Caveats
 from chainmark.core.errors import InvalidRunError, UsageError
@@ -107,9 +107,13 @@ class Tester:
 
     store: Store
     system: ServedSystem
-    watching: Watch | None = MachineWitness
+    watching: Callable[[str, Generators], Watching] | None = MachineWitness
     sources: ServerSources = BY_ADDRESS
     generators: Callable[[int | None], Generators] = Generators.here
+
+    def _watch(self, generators: Generators) -> Watch | None:
+        watching = self.watching
+        return None if watching is None else lambda url: watching(url, generators)
 
     def make(
         self,
@@ -148,7 +152,7 @@ class Tester:
             servers = [TargetServer(service.target, service.endpoints) for service in services]
             with _shown(progress, sessions, watches) as listener:
                 make_runner = partial(StepRunner, make_engine=generators.make)
-                result = run_load_test(servers, _plan(load, seed), listener, make_runner, self.watching)
+                result = run_load_test(servers, _plan(load, seed), listener, make_runner, self._watch(generators))
             progress.stage("summarising")
             for watch, session, server in zip(watches, sessions, result.servers, strict=True):
                 server.watched = watch.finish(session.run.path / "raw" / PAGES)

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -79,7 +79,7 @@ class Witness:
             known = (queue.ran_s, queue.waited_s) if queue.known and pids else (np.nan, np.nan)
             self._rows.append((time.time_ns(), *known, self._contention.seconds, stolen_s))
 
-    def between(self, edges_ns: np.ndarray) -> PressureSeconds:
+    def between(self, edges_ns: Sequence[float] | np.ndarray) -> PressureSeconds:
         """The activity between each two of these wall times, interpolated between readings."""
         times_ns, ran, waited, contended, stolen = np.array(self._rows, dtype=float).T
         ran, waited, contended, stolen = (
@@ -87,6 +87,12 @@ class Witness:
         )
         processors_s = np.diff(edges_ns) / NS * (os.cpu_count() or 1)
         return PressureSeconds(ran, waited, contended, np.divide(stolen, processors_s))
+
+
+def server_witness(url: str, ours: Collection[int] = ()) -> Witness:
+    """A witness of a server's processes, if they are on this machine. Other processes of the measurement are `ours`."""
+    pids = listening_processes(url)
+    return Witness(lambda: pids, Behind(lambda: pids, ours))
 
 
 def listening_processes(url: str) -> set[int]:
@@ -137,11 +143,15 @@ class Behind:
 
     The activity that a load test causes in them is the server's work: a node next to its API on one machine does not
     disturb it. Databases that are reached through sockets in the file system are not found.
+
+    Args:
+        pids: the server's processes.
+        ours: other processes of the measurement.
     """
 
-    def __init__(self, pids: Callable[[], Collection[int]]) -> None:
+    def __init__(self, pids: Callable[[], Collection[int]], ours: Collection[int] = ()) -> None:
         self._pids = pids
-        self._known: frozenset[int] = frozenset()
+        self._known = frozenset(ours)
         self._looked_s = -math.inf
 
     def __call__(self) -> frozenset[int]:

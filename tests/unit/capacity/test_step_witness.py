@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any
+import subprocess
+import sys
+import time
+from typing import Any, cast
 
 import numpy as np
+import psutil
 import pytest
 
+from chainmark.capacity.generators import Generators, Process
 from chainmark.capacity.model import (
     LevelKind,
     LoadLevel,
@@ -169,3 +174,50 @@ def test_errors_on_a_busy_machine_are_still_the_servers() -> None:
     )
     assert (slow.outcome, slow.reason) == (StepOutcome.GENERATOR_LIMITED, StepCondition.WAITED)
     assert judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies).condition(StepCondition.WAITED) is None
+
+
+class _Elsewhere(Process):
+    """A generator that seems to run on another machine."""
+
+    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
+        reply = super().ask(command, argument)
+        return {"answer": {**reply["answer"], "kernel": "another"}} if command == "process" else reply
+
+
+def _busy_s() -> float:
+    """Let another process compute; return its CPU time in seconds."""
+    before = psutil.Process().cpu_times().children_user
+    subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
+    return psutil.Process().cpu_times().children_user - before
+
+
+def test_several_generators_on_this_machine_do_not_compete_with_each_other() -> None:
+    """Otherwise every load test of a small machine with two generators would be invalid."""
+    with Generators.here(2) as generators:
+        watch = MachineWitness(NOWHERE, generators)
+        pids = {cast(Process, place).pid for place in generators.places}
+        assert 0 not in pids
+        assert pids <= set(watch._server._behind())
+        assert watch._others == []
+    assert Generators.here(1).by_machine() == {}, "no process was started for it"
+
+
+def test_other_work_on_the_machine_of_a_generator_counts_and_not_that_of_this_one() -> None:
+    """The load comes from there: this machine's other work slows nothing."""
+    with Generators([_Elsewhere(), _Elsewhere()]) as generators:
+        watch = MachineWitness(NOWHERE, generators)
+        with watch:
+            begin_ns = time.time_ns()
+            busy_s = _busy_s()
+            edges_ns = np.array([begin_ns, time.time_ns()], dtype=float)
+        (contended_s,) = watch._contended(np.array([1000.0]), edges_ns)
+    assert 0.5 * busy_s < contended_s < 1000.0
+
+
+def test_a_lost_generator_adds_no_other_work() -> None:
+    with Generators([_Elsewhere(), _Elsewhere()]) as generators:
+        watch = MachineWitness(NOWHERE, generators)
+        with watch:
+            for place in generators.places:
+                psutil.Process(cast(Process, place).pid).kill()
+        assert watch._contended(np.array([1000.0]), np.array([0.0, 1e9])).tolist() == [0.0]

@@ -354,10 +354,11 @@ impl<'p> Worker<'p> {
     }
 
     fn arm(&mut self, due_ns: i64) {
-        let time_ns = due_ns + self.origin_ns;
-        let time = Timespec { tv_sec: time_ns / NS_PER_S, tv_nsec: time_ns % NS_PER_S };
-        let once = Itimerspec { it_interval: Timespec::default(), it_value: time };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once).expect("the time is a valid one");
+        // By duration, so that a shifted clock of this process does not matter; 0 would disarm the timer.
+        let duration_ns = (due_ns - self.now_ns()).max(1);
+        let duration = Timespec { tv_sec: duration_ns / NS_PER_S, tv_nsec: duration_ns % NS_PER_S };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: duration };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).expect("the duration is a valid one");
         self.armed_ns = due_ns;
     }
 
