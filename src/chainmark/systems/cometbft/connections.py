@@ -67,5 +67,6 @@ def disconnection_warnings(broken: Mapping[str, Counter[str]]) -> list[str]:
     nodes = [name for name, reasons in broken.items() if reasons]
     shown = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     listed = ", ".join(f"{units.count(count)} × `{reason}`" for reason, count in shown[:REASONS_SHOWN])
-    more = f" and {len(shown) - REASONS_SHOWN} other reasons" if len(shown) > REASONS_SHOWN else ""
+    others = len(shown) - REASONS_SHOWN
+    more = f" and {units.plural(others, 'other reason')}" if others > 0 else ""
     return [f"nodes dropped peers {units.count(total.total())} times ({some_of(nodes, NODES_SHOWN)}): {listed}{more}"]

@@ -157,6 +157,14 @@ def test_a_warning_about_many_nodes_names_the_first_ones() -> None:
     assert warning == f"nodes dropped peers 200 times ({named}): 200 × `pong timeout`"
 
 
+@pytest.mark.parametrize(
+    ("reasons", "end"), [(3, "`c`"), (4, "`c` and 1 other reason"), (5, "`c` and 2 other reasons")]
+)
+def test_rare_reasons_of_disconnections_are_only_counted(reasons: int, end: str) -> None:
+    (warning,) = disconnection_warnings({"node0": Counter({name: 9 - at for at, name in enumerate("abcde"[:reasons])})})
+    assert warning.endswith(end)
+
+
 def test_normal_disconnections_give_no_warning(tmp_path: Path) -> None:
     """Seeds close connections on purpose. If two nodes dial each other at the same time, one of them hangs up."""
     logs = {"node0": _log(tmp_path, "node0", "EOF", '"write tcp 127.0.0.1:1->127.0.0.1:2: broken pipe"')}
