@@ -26,6 +26,7 @@ from chainmark.capacity.generator import answer_here
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError
 from chainmark.core.wording import enumerated
+from chainmark.network.clocks import Exchange
 
 MOST = 64
 # Time from the start command until the start, enough for each generator to receive it on a busy machine.
@@ -222,7 +223,7 @@ class Generators:
     def by_machine(self) -> dict[str, dict[int, Place]]:
         """The living ones by their process IDs, by the kernel of these; none if this process is the only generator."""
         result: dict[str, dict[int, Place]] = {}
-        for place in self.places if len(self.places) > 1 or self.described() else ():
+        for place in self.places if self.described() else ():
             if (known := answer_of(place, "process")) is not None:
                 result.setdefault(known["kernel"], {})[known["pid"]] = place
         return result
@@ -252,15 +253,13 @@ def answer_of(place: Place, command: str, argument: Any = None) -> Any:
 
 def ahead_ns(time_there: Callable[[], int | None]) -> int:
     """How far a generator's clock is ahead of this one, by the fastest exchange; 0 if it is lost."""
-    exchanges: list[tuple[int, int]] = []
+    exchanges: list[Exchange] = []
     for _ in range(_EXCHANGES):
-        sent = time.time_ns()
-        remote = time_there()
-        received = time.time_ns()
-        if remote is None:
+        sent_ns, there_ns, received_ns = time.time_ns(), time_there(), time.time_ns()
+        if there_ns is None:
             return 0
-        exchanges.append((received - sent, remote - (sent + received) // 2))
-    return min(exchanges)[1]
+        exchanges.append(Exchange(sent_ns, there_ns, received_ns))
+    return round(min(exchanges, key=lambda exchange: exchange.error_ns).offset_ns)
 
 
 @dataclass

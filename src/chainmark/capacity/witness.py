@@ -77,12 +77,12 @@ class MachineWitness:
         )
 
     def _contended(self, here: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
-        """CPU time of others on all machines with generators."""
+        """CPU time of others on all machines with generators; NaN if one of them does not report it."""
         total = here if self._generates else np.zeros_like(here)
         for place, _ in self._others:
             offset_ns = ahead_ns(partial(answer_of, place, "time"))
             there = answer_of(place, "contended", [int(edge) + offset_ns for edge in edges_ns])
-            total = total + np.array(there or 0.0)
+            total = total + (np.nan if there is None else np.array(there))
         return total
 
 

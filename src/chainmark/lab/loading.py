@@ -111,10 +111,6 @@ class Tester:
     sources: ServerSources = BY_ADDRESS
     generators: Callable[[int | None], Generators] = Generators.here
 
-    def _watch(self, generators: Generators) -> Watch | None:
-        watching = self.watching
-        return None if watching is None else lambda url: watching(url, generators)
-
     def make(
         self,
         profile: BaseModel,
@@ -167,6 +163,10 @@ class Tester:
                 own = ExperimentPlace(id=experiment_id, side=side, repetition=repetition, position=position)
                 runs.append(self._sealed(session, test, service, server, place or own))
         return LoadTest(report, runs, result.interrupted)
+
+    def _watch(self, generators: Generators) -> Watch | None:
+        watching = self.watching
+        return None if watching is None else lambda url: watching(url, generators)
 
     def _prepared(self, profile: BaseModel, order: ServiceRequest, progress: Progress) -> Service:
         progress.stage(f"connecting to {order.target.url}")

@@ -188,8 +188,9 @@ def lost_share(ran_s: float, waited_s: float, contended_s: float, over_s: float)
         ran_s, waited_s: of their threads.
         contended_s: CPU time of the others.
         over_s: duration of the observation.
+        Each may be NaN: unknown.
     """
-    if not np.isfinite(ran_s + waited_s):
+    if not np.isfinite(ran_s + waited_s + contended_s):
         return None
     wanted_s = max(ran_s + waited_s, LEAST_BUSY_SHARE * over_s)
     return float(min(waited_s, contended_s) / wanted_s) if wanted_s > 0.0 else 0.0

@@ -214,10 +214,14 @@ def test_other_work_on_the_machine_of_a_generator_counts_and_not_that_of_this_on
     assert 0.5 * busy_s < contended_s < 1000.0
 
 
-def test_a_lost_generator_adds_no_other_work() -> None:
+def test_of_a_machine_whose_generator_is_lost_the_other_work_is_unknown() -> None:
+    """As zero it would look like a quiet machine."""
+    result = _result([1.0] * 5, [0.5] * 5)
     with Generators([_Elsewhere(), _Elsewhere()]) as generators:
         watch = MachineWitness(NOWHERE, generators)
         with watch:
             for place in generators.places:
                 psutil.Process(cast(Process, place).pid).kill()
-        assert watch._contended(np.array([1000.0]), np.array([0.0, 1e9])).tolist() == [0.0]
+        waits = watch.waits(result)
+    assert waits.generator is None
+    assert waits.generator_by_second == (None,) * 5

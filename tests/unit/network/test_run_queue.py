@@ -285,6 +285,7 @@ def test_a_missing_or_ended_process_is_not_an_error() -> None:
         (0.01, 0.01, 2.0, 0.02),  # a hundred short waits of a process that hardly runs
         (0.0, 0.0, 2.0, 0.0),
         (math.nan, math.nan, 2.0, None),
+        (0.4, 0.2, math.nan, None),  # as zero, an unknown machine would look quiet
     ],
 )
 def test_the_lost_share_is_computed(ran_s: float, waited_s: float, contended_s: float, lost: float | None) -> None:
