@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -28,6 +32,7 @@ from chainmark.capacity.model import (
 )
 from chainmark.capacity.sla import judge
 from chainmark.capacity.step import run_step
+from chainmark.capacity.witness import MachineWitness
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
 from chainmark.lab import loading
@@ -38,6 +43,7 @@ from chainmark.systems.http import SYSTEM
 from tests.real.dask_cluster import local_cluster, wait_for_workers, watching
 from tests.real.load_servers import Asked, Queue, Reply, always, known_profile, known_test, serving
 from tests.support import ATTEMPTS
+from tests.unit.capacity.elsewhere import Elsewhere
 
 RATE, CLIENTS = LevelKind.RATE, LevelKind.CLIENTS
 WORK = Endpoint("work", "/work", (Request("GET", "/work"), Request("GET", "/work?2")))
@@ -204,3 +210,25 @@ def test_workers_of_a_cluster_generate_the_load_until_one_is_killed(tmp_path: Pa
         assert any(
             "generator 2 of 2 was lost: the worker tcp://127.0.0.3:" in warning for warning in run.manifest.warnings
         )
+
+
+def _busy_s() -> float:
+    """Let another process compute; return its CPU time in seconds."""
+    before = psutil.Process().cpu_times().children_user
+    subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
+    return psutil.Process().cpu_times().children_user - before
+
+
+def test_other_work_on_the_machine_of_a_generator_counts_and_not_that_of_this_one() -> None:
+    """The load comes from there: this machine's other work slows nothing.
+
+    Work of low priority would not count, so this test is not one of those that run at the lowest priority.
+    """
+    with Generators([Elsewhere(), Elsewhere()]) as generators:
+        watch = MachineWitness("http://192.0.2.1:80", generators)
+        with watch:
+            begin_ns = time.time_ns()
+            busy_s = _busy_s()
+            edges_ns = np.array([begin_ns, time.time_ns()], dtype=float)
+        (contended_s,) = watch._contended(np.array([1000.0]), edges_ns)
+    assert 0.5 * busy_s < contended_s < 1000.0

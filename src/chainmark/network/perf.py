@@ -6,18 +6,24 @@ built without them the innermost function is correct, and its callers may be mis
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
 from chainmark.core.errors import EnvironmentFailure
 
 SAMPLES_PER_S = 99  # not synchronous with activities at a hundred times per second
+_LEAST_S = 1.0
+_READY_TIMEOUT_S = 20.0
 _ENDING_TIMEOUT_S = 20.0
 # Samples by the machine's timer: most virtual machines lack the CPU's hardware counters.
 _RECORD = ("record", "--quiet", "--event", "cpu-clock", "--freq", str(SAMPLES_PER_S), "--call-graph", "fp")
@@ -30,27 +36,64 @@ _COMPILERS = re.compile(r"(\.(part|constprop|isra|cold|llvm)\b[\w.]*|\+0x[0-9a-f
 def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
     """The output of `perf script` for some processes, sampled until the time is over or sampling is stopped.
 
+    They are sampled for at least a second after perf is ready, which takes it seconds on a busy machine.
+
     Raises:
-        EnvironmentFailure: perf is not installed, or lacks permission.
+        EnvironmentFailure: perf is not installed, lacks permission, or recorded no sample.
     """
     perf = shutil.which("perf")
     if perf is None:
         raise EnvironmentFailure("`perf` is not installed", "install it: on Debian the package is linux-perf")
     with tempfile.TemporaryDirectory(prefix="chainmark-perf-") as folder:
         data = Path(folder) / "perf.data"
-        command = [perf, *_RECORD, "--pid", ",".join(map(str, pids)), "--output", str(data)]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as recording:
-            stopped.wait(seconds)
-            recording.send_signal(signal.SIGINT)
-            try:
-                _, errors = recording.communicate(timeout=_ENDING_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                recording.kill()
-                errors = "it did not stop"
+        errors = _record([perf, *_RECORD, "--pid", ",".join(map(str, pids)), "--output", str(data)], seconds, stopped)
         if not data.is_file() or not data.stat().st_size:
-            raise EnvironmentFailure(f"`perf` recorded nothing: {' '.join(errors.split())[:200] or 'no message'}")
+            raise EnvironmentFailure(f"`perf` recorded nothing: {_brief(errors)}")
         shown = subprocess.run([perf, *_SCRIPT, "--input", data], capture_output=True, text=True, check=False)
+    if not shown.stdout:
+        raise EnvironmentFailure(f"`perf` recorded no sample in {seconds:.1f} s: {_brief(errors + shown.stderr)}")
     return shown.stdout
+
+
+def _record(command: Sequence[str], seconds: float, stopped: Event) -> str:
+    """Run `perf record` for this time, and for at least `_LEAST_S` after it is ready; return its messages."""
+    end_s = time.monotonic() + seconds
+    with ExitStack() as ends:
+        control, to_control = _pipe(ends)
+        answers, answer = _pipe(ends)
+        recording = ends.enter_context(
+            subprocess.Popen(
+                [*command, f"--control=fd:{control},{answer}"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                pass_fds=(control, answer),
+            )
+        )
+        os.write(to_control, b"ping\n")
+        deadline_s = time.monotonic() + _READY_TIMEOUT_S
+        while recording.poll() is None and time.monotonic() < deadline_s and not stopped.is_set():
+            if select.select([answers], [], [], 0.1)[0]:
+                stopped.wait(max(_LEAST_S, end_s - time.monotonic()))
+                break
+        recording.send_signal(signal.SIGINT)
+        try:
+            return recording.communicate(timeout=_ENDING_TIMEOUT_S)[1]
+        except subprocess.TimeoutExpired:
+            recording.kill()
+            return "it did not stop"
+
+
+def _pipe(ends: ExitStack) -> tuple[int, int]:
+    """Its ends for reading and writing, closed with the stack."""
+    pair = os.pipe()
+    for end in pair:
+        ends.callback(os.close, end)
+    return pair
+
+
+def _brief(messages: str) -> str:
+    return " ".join(messages.split())[:200] or "no message"
 
 
 def stacks(text: str) -> Iterator[tuple[list[str], float]]:

@@ -161,7 +161,7 @@ class ProfileTaker:
         if not self._wait_until(self._begin_ns):
             return
         try:
-            text = perf.sample(pids, max(1.0, (self._end_ns - time.time_ns()) / NS), self._stopped)
+            text = perf.sample(pids, (self._end_ns - time.time_ns()) / NS, self._stopped)
             (self._folder / f"{name}{_SAMPLED}").write_bytes(gzip.compress(text.encode(), mtime=0))
         except EnvironmentFailure as error:
             self._missing[name][CPU] = str(error)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
-import time
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +26,7 @@ from chainmark.capacity.sla import judge
 from chainmark.capacity.witness import MachineWitness
 from chainmark.network.witness import Behind, PressureSeconds
 
+from tests.unit.capacity.elsewhere import Elsewhere
 from tests.unit.capacity.queueing import ENDPOINT, TARGET, Latencies, finished
 
 NOWHERE = "http://192.0.2.1:80"  # its processes are not on this machine
@@ -176,21 +174,6 @@ def test_errors_on_a_busy_machine_are_still_the_servers() -> None:
     assert judge(failing, Sla(), Phase.PROBE, read_histogram=Latencies).condition(StepCondition.WAITED) is None
 
 
-class _Elsewhere(Process):
-    """A generator that seems to run on another machine."""
-
-    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
-        reply = super().ask(command, argument)
-        return {"answer": {**reply["answer"], "kernel": "another"}} if command == "process" else reply
-
-
-def _busy_s() -> float:
-    """Let another process compute; return its CPU time in seconds."""
-    before = psutil.Process().cpu_times().children_user
-    subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
-    return psutil.Process().cpu_times().children_user - before
-
-
 def test_several_generators_on_this_machine_do_not_compete_with_each_other() -> None:
     """Otherwise every load test of a small machine with two generators would be invalid."""
     with Generators.here(2) as generators:
@@ -202,22 +185,10 @@ def test_several_generators_on_this_machine_do_not_compete_with_each_other() -> 
     assert Generators.here(1).by_machine() == {}, "no process was started for it"
 
 
-def test_other_work_on_the_machine_of_a_generator_counts_and_not_that_of_this_one() -> None:
-    """The load comes from there: this machine's other work slows nothing."""
-    with Generators([_Elsewhere(), _Elsewhere()]) as generators:
-        watch = MachineWitness(NOWHERE, generators)
-        with watch:
-            begin_ns = time.time_ns()
-            busy_s = _busy_s()
-            edges_ns = np.array([begin_ns, time.time_ns()], dtype=float)
-        (contended_s,) = watch._contended(np.array([1000.0]), edges_ns)
-    assert 0.5 * busy_s < contended_s < 1000.0
-
-
 def test_of_a_machine_whose_generator_is_lost_the_other_work_is_unknown() -> None:
     """As zero it would look like a quiet machine."""
     result = _result([1.0] * 5, [0.5] * 5)
-    with Generators([_Elsewhere(), _Elsewhere()]) as generators:
+    with Generators([Elsewhere(), Elsewhere()]) as generators:
         watch = MachineWitness(NOWHERE, generators)
         with watch:
             for place in generators.places:
