@@ -17,6 +17,7 @@ import pytest
 import chainmark as cm
 from chainmark.core.cluster_report import ClusterReport
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError, UsageError
+from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hosts import hosts_on
 from chainmark.store.files import json_bytes
@@ -112,15 +113,58 @@ def test_predictions_and_explanations_do_not_depend_on_where_batches_are_simulat
         Simulator(32, simulate=simulator_on(seen)).run(profile().scenario(1).model_copy(update={"cluster": alone}))
 
 
-class Stopper:
-    """Stops a worker when the decoding begins."""
+def test_a_comparison_is_identical_on_machines_without_the_runs(
+    cluster: LocalCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them is lost during the comparison. A short comparison does not use them."""
+    store = tmp_path / "store"
+    for version in ("1.0", "2.0"):
+        cm.ingest("cardano", logs, version=version, store=store)
+    here = json_bytes(cm.compare("1.0", "2.0", store=store).result)
+    spoken = Spoken()
+    cm.compare("1.0", "2.0", store=store, on="tcp://127.0.0.1:1", progress=spoken)
+    assert spoken.texts == ["this comparison takes less than a second: the cluster at tcp://127.0.0.1:1 is not used"]
+    monkeypatch.setattr("chainmark.api.comparing._DESCRIBED_BYTES_PER_S", 1)
+    with watching(cluster) as seen:
+        cluster.start_worker(3)
+        wait_for_workers(seen, {"w2", "w3"})
+        stopper = Stopper(cluster, "w3", threading.Event(), "comparing on")
+        documents: list[bytes] = []
 
-    def __init__(self, cluster: LocalCluster, name: str, is_done: threading.Event) -> None:
-        self._cluster, self._name, self._is_done = cluster, name, is_done
+        def compared() -> None:
+            document = cm.compare("1.0", "2.0", store=store, on=cluster.address, progress=stopper)
+            documents.append(json_bytes(document.result))
+
+        work = threading.Thread(target=compared)
+        work.start()
+        wait_until(processing(seen, "127.0.0.3"), "a part for the worker that hangs")
+        assert documents == []
+        cluster.kill("w3")
+        work.join()
+        assert documents == [here]
+        wait_for_workers(seen, {"w2"})
+
+
+class Spoken(Silent):
+    """Records the messages."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Record one."""
+        self.texts.append(text)
+
+
+class Stopper:
+    """Stops a worker when a stage of the work begins."""
+
+    def __init__(self, cluster: LocalCluster, name: str, is_done: threading.Event, begins: str = "reading") -> None:
+        self._cluster, self._name, self._is_done, self._begins = cluster, name, is_done, begins
 
     def stage(self, name: str) -> None:
-        """Stop the worker if this is the decoding."""
-        if name.startswith("reading"):
+        """Stop the worker if this is the stage."""
+        if name.startswith(self._begins):
             self._cluster.stop(self._name)
             self._is_done.set()
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from chainmark.api.context import Accepted, as_choice, store_at
+from chainmark.api.clusters import cluster_address, machines_at
+from chainmark.api.context import Accepted, Cancellation, Relay, as_choice, store_at
 from chainmark.api.noting import caveats_noted, with_notes
 from chainmark.api.publishing import Side, is_document, printed_sides, published
 from chainmark.api.runs import runs_of, select
@@ -19,12 +21,14 @@ from chainmark.compare.inputs import RunData
 from chainmark.compare.profiles import profiled
 from chainmark.compare.side_by_side import compare_side_by_side
 from chainmark.compare.split import PartsOf
-from chainmark.compare.workloads import joined, matched
+from chainmark.compare.workloads import Matched, joined, matched
 from chainmark.core.catalogue import Margins
 from chainmark.core.caveats import Caveats
 from chainmark.core.comparison import Comparison
 from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
 from chainmark.core.profiled import Profiled
+from chainmark.core.progress import Progress
 from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
@@ -37,25 +41,27 @@ from chainmark.systems.capabilities import SplittingSystem, followable
 __all__ = ["compare"]
 
 _Named = TypeVar("_Named", bound=StrEnum)
+_DESCRIBED_BYTES_PER_S = 2_000_000  # by one processor: two runs of 52 hosts have 2.1 MB of descriptions
 
 
 def compared(sides: Sequence[Sequence[SealedRun]], store: Store, how: How | None = None) -> Document:
     """The comparison of two sides, or of every further one with the first; the store's other runs show the noise."""
-    store = store.held()
+    store, how = store.held(), how or How()
     if len(sides) > 2:
         comparison = compare_side_by_side(
             sides,
             history=store.alike(run for side in sides for run in side),
-            past=_past(store, how or How()),
+            past=_past(store, how),
             follow=_follow(sides),
             parts=_parts(sides),
-            margins=(how or How()).accepted.margins,
-            question=(how or How()).question,
+            margins=how.accepted.margins,
+            question=how.question,
+            machines=how.machines,
             tool_version=tool_version(),
         )
         noted = caveats_noted([run.manifest for side in sides for run in side], store)
         return document_of(comparison.model_copy(update={"caveats": Caveats.joined([comparison.caveats, noted])}))
-    return document_of(pair_comparison(sides[0], sides[1], store, how or How()))
+    return document_of(pair_comparison(sides[0], sides[1], store, how))
 
 
 def pair_comparison(
@@ -73,6 +79,7 @@ def pair_comparison(
         why=explained_by([baseline, candidate], store, is_asked=how.why),
         margins=how.accepted.margins,
         question=how.question,
+        machines=how.machines,
         tool_version=tool_version(),
     )
     return with_notes(comparison, [run.manifest for run in [*baseline, *candidate]], store)
@@ -88,6 +95,7 @@ class How:
         accepted: which changes are accepted.
         question: whether the candidate is judged, or its costs are reported.
         why: show the results of profiles even if nothing became worse.
+        machines: other machines that describe the samples.
     """
 
     against: BaselineKind = BaselineKind.HISTORY
@@ -95,6 +103,7 @@ class How:
     accepted: Accepted = field(default_factory=Accepted)
     question: Question = Question.WORSE
     why: bool = False
+    machines: Machines | None = None
 
 
 def explained_by(sides: Sequence[Sequence[SealedRun]], store: Store, *, is_asked: bool = False) -> Profiled | None:
@@ -153,7 +162,10 @@ def compare(
     anchor: str | None = None,
     question: str = Question.WORSE,
     why: bool = False,
+    on: str | None = None,
     store: Store | Path | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancellation | None = None,
 ) -> Document:
     """Compare candidates with a baseline: pass, fail, inconclusive or invalid.
 
@@ -173,10 +185,14 @@ def compare(
         anchor: a release that the candidate is also compared with; None: the pinned one.
         question: "worse" judges the candidate; "cost" measures the cost of a deliberate change, without a judgement.
         why: show the results of profiles even if nothing became worse.
+        on: the scheduler of a Dask cluster whose workers describe the samples, "tcp://10.0.0.1:8786"; it is not used if
+            that takes less than a second. The workers need not have the runs.
         store: where the runs are.
+        progress, cancel: as in `run`.
 
     Raises:
         UsageError: nothing matches, the sides are of different systems, or a margin is of a metric that is not judged.
+        EnvironmentFailure: the cluster cannot be reached.
 
     Example:
         >>> document = cm.compare("v0.38.17", "v1.0.1")
@@ -188,6 +204,8 @@ def compare(
     run_store = store_at(store)
     references = [baseline, *candidates]
     if _one_of(ComparisonStyle, style, "style") is ComparisonStyle.PUBLISHED:
+        if on:
+            Relay(progress, cancel).say(f"the published style is made on this machine: the cluster at {on} is not used")
         return published(references, era, run_store)
     if era is not None:
         raise UsageError("`--era` requires the published style", "add `--style published`, or omit `--era`")
@@ -198,12 +216,31 @@ def compare(
         _one_of(Question, question, "question"),
         why,
     )
-    if any(isinstance(reference, str) and is_document(reference) for reference in references):
-        return compared(_with_reports(references, run_store), run_store, how)
-    run_store = run_store.held()
-    if len(references) == 2 and all(isinstance(reference, str) for reference in references):
-        return _by_workload(str(references[0]), str(references[1]), run_store, how)
-    return compared(select(references, run_store), run_store, how)
+    selected = _selected(references, run_store)
+    runs = [run for side in _sides_of(selected) for run in side]
+    with _machines_for(runs, on, Relay(progress, cancel)) as machines:
+        how = replace(how, machines=machines)
+        if not isinstance(selected, Matched):
+            return compared(selected, run_store, how)
+        comparisons = [
+            pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), run_store, how)
+            for pair in selected.pairs
+        ]
+        return document_of(joined(selected.pairs, comparisons, selected.alone))
+
+
+@contextmanager
+def _machines_for(runs: Sequence[SealedRun], on: str | None, listener: Relay) -> Iterator[Machines | None]:
+    """The requested cluster, if these runs need more than a second to describe."""
+    address = cluster_address(on)
+    if address and sum(run.description_bytes for run in runs) < _DESCRIBED_BYTES_PER_S:
+        if on:
+            listener.say(f"this comparison takes less than a second: the cluster at {address} is not used")
+        address = None
+    with machines_at(address, listener) as machines:
+        if machines is not None:
+            listener.stage(f"comparing on {address}")
+        yield machines
 
 
 def _one_of(values: type[_Named], text: str, what: str) -> _Named:
@@ -212,22 +249,30 @@ def _one_of(values: type[_Named], text: str, what: str) -> _Named:
     return values(text)
 
 
-def _by_workload(baseline: str, candidate: str, store: Store, how: How) -> Document:
-    """Two versions under all workloads and on all machines that both have runs for.
+def _selected(references: Sequence[Side], store: Store) -> list[list[SealedRun]] | Matched:
+    """The sides; or for two versions with several workloads or machines, their pairs.
 
     Runs without a common workload are compared all the same: the gates list the differences.
     """
-    groups = [store.groups(item) for item in (baseline, candidate)]
+    if any(isinstance(reference, str) and is_document(reference) for reference in references):
+        return _with_reports(references, store)
+    store = store.held()
+    if len(references) != 2 or not all(isinstance(reference, str) for reference in references):
+        return select(references, store)
+    groups = [store.groups(str(reference)) for reference in references]
     result = matched(*groups)
     several = max(map(len, groups)) > 1
     if not result.pairs and several and all(group[-1].manifest.cell for side in groups for group in side):
-        raise UsageError(f"{baseline} and {candidate} have no workload and machine in common", "; ".join(result.alone))
-    if not several or not result.pairs:
-        return compared([side[-1] for side in groups], store, how)
-    comparisons = [
-        pair_comparison(sealed_runs(pair.baseline), sealed_runs(pair.candidate), store, how) for pair in result.pairs
-    ]
-    return document_of(joined(result.pairs, comparisons, result.alone))
+        raise UsageError(
+            f"{references[0]} and {references[1]} have no workload and machine in common", "; ".join(result.alone)
+        )
+    return result if several and result.pairs else [side[-1] for side in groups]
+
+
+def _sides_of(selected: list[list[SealedRun]] | Matched) -> list[list[SealedRun]]:
+    if not isinstance(selected, Matched):
+        return selected
+    return [sealed_runs(side) for pair in selected.pairs for side in (pair.baseline, pair.candidate)]
 
 
 def sealed_runs(runs: Sequence[RunData]) -> list[SealedRun]:

@@ -7,8 +7,9 @@ from typing import Annotated, TypedDict
 from typer import Argument, Option
 
 import chainmark as cm
+from chainmark.cli.following import progress
 from chainmark.cli.groups import command
-from chainmark.cli.options import LearntMargins, Why
+from chainmark.cli.options import LearntMargins, On, Why
 from chainmark.cli.output import Output
 from chainmark.core.question import BaselineKind, ComparisonStyle, Question
 
@@ -23,6 +24,7 @@ class CompareOptions(TypedDict, total=False):
     margins: LearntMargins
     question: Annotated[Question, Option(Question.WORSE)]
     why: Why
+    on: On
 
 
 @command
@@ -57,4 +59,6 @@ def compare(
         era: Version of the system's published report style.
         question: `worse`: is the candidate worse than the margins allow? `cost`: what does a deliberate change cost?
     """
-    output.finish(cm.compare(baseline, *(candidates or []), **options))
+    with progress() as listener:
+        document = cm.compare(baseline, *(candidates or []), **options, progress=listener)
+    output.finish(document)

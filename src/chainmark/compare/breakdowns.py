@@ -100,7 +100,7 @@ def _scale(distances: Sequence[float]) -> float:
 
 def _grouping(side: ChartSide, key: str) -> Grouping | None:
     """The groups within which a key's values are compared: those of the side's first run that defines them."""
-    return next((grouping for run in side.runs if (grouping := run.manifest.groups.get(key))), None)
+    return next((grouping for run in side.runs if (grouping := run.groups.get(key))), None)
 
 
 def _breakdown(metric: Metric, key: str, sides: Sequence[ChartSide], means: tuple[Means, Means]) -> Breakdown:

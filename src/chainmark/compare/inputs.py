@@ -10,7 +10,7 @@ import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary, standard_error_in, value_in
-from chainmark.core.manifest import Manifest
+from chainmark.core.manifest import Grouping, Manifest
 from chainmark.core.metric import Metric, Population
 from chainmark.stats.description import (
     LAYOUT,
@@ -117,6 +117,11 @@ class LoadedRun:
         return self._run.catalogue
 
     @property
+    def groups(self) -> Mapping[str, Grouping]:
+        """By key, the groups within which its values are compared."""
+        return self.manifest.groups
+
+    @property
     def data(self) -> RunData:
         """The run itself."""
         return self._run
@@ -191,6 +196,12 @@ class LoadedRun:
         if self._defines(metric, population):
             return self._descriptions().of(metric.id)
         return describe_population(self.catalogue, population, [metric], self, self.manifest.seed)[0]
+
+    def description_of(self, metric: Metric, population: Population) -> pl.DataFrame:
+        """The same as one packed row."""
+        if self._defines(metric, population):
+            return self._descriptions().row(metric.id)
+        return to_frame([self.described(metric, population)])
 
     def read_description(self) -> None:
         """Read what `described` needs, or make it for a run that does not store it."""

@@ -16,6 +16,7 @@ from chainmark.core.catalogue import NO_MARGINS, Margins
 from chainmark.core.caveats import A_A, Caveats, caveats_of
 from chainmark.core.comparison import ChartData, Comparison
 from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
 from chainmark.core.question import Question
 from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict, worst
@@ -31,6 +32,7 @@ def compare_side_by_side(
     parts: PartsOf | None = None,
     margins: Margins = NO_MARGINS,
     question: Question = Question.WORSE,
+    machines: Machines | None = None,
     tool_version: str,
 ) -> SideBySide:
     """Compare every further version with the first.
@@ -42,7 +44,7 @@ def compare_side_by_side(
         history, past: archived runs and their use, as for two sides.
         follow: of the runs' system, as for two sides.
         parts: likewise.
-        margins, question: as for two sides.
+        margins, question, machines: as for two sides.
         tool_version: recorded in the result.
 
     Returns:
@@ -75,6 +77,7 @@ def compare_side_by_side(
             parts=parts,
             margins=margins,
             question=question,
+            machines=machines,
             tool_version=tool_version,
         )
         for side in sides[1:]

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Event
 
 from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.units import number
 
 SAMPLES_PER_S = 99  # not synchronous with activities at a hundred times per second
 _LEAST_S = 1.0
@@ -51,7 +52,9 @@ def sample(pids: Sequence[int], seconds: float, stopped: Event) -> str:
             raise EnvironmentFailure(f"`perf` recorded nothing: {_brief(errors)}")
         shown = subprocess.run([perf, *_SCRIPT, "--input", data], capture_output=True, text=True, check=False)
     if not shown.stdout:
-        raise EnvironmentFailure(f"`perf` recorded no sample in {seconds:.1f} s: {_brief(errors + shown.stderr)}")
+        raise EnvironmentFailure(
+            f"`perf` recorded no sample in {number(seconds, 1)} s: {_brief(errors + shown.stderr)}"
+        )
     return shown.stdout
 
 

@@ -396,6 +396,7 @@ class Descriptions:
 
     def __init__(self, frame: pl.DataFrame, seed: int) -> None:
         self._seed = seed
+        self._frame = frame
         columns = {name: frame.get_column(name) for name in SCHEMA}
         # A list of floats is used as an array; every other cell is read faster from a Python list.
         self._columns: Mapping[str, Sequence[Any] | pl.Series] = {
@@ -425,6 +426,10 @@ class Descriptions:
             means=_means(cell("means")),
             tail=_tail(cell("tail")),
         )
+
+    def row(self, metric_id: str) -> pl.DataFrame:
+        """The same as one row of the table."""
+        return self._frame[self._row_of[metric_id]]
 
     def tail(self, metric_id: str) -> list[Extreme]:
         """The most extreme samples of a metric, without the rest of its description, which takes long to unpack."""

@@ -294,6 +294,11 @@ class SealedRun:
         derived = Derived(self.path).read(DESCRIPTION, self._seal_hash)
         return None if derived is None else _description_of(derived, layout)
 
+    @property
+    def description_bytes(self) -> int:
+        """The size of its sealed description; 0 without one."""
+        return (self.path / DESCRIPTION).stat().st_size if DESCRIPTION in self._seal else 0
+
     def keep_description(self, frame: pl.DataFrame, layout: int) -> None:
         """Cache a description outside the run, if its samples are still in their sealed state."""
         samples = {name: value for name, value in self._seal.items() if name.startswith("samples/")}
