@@ -204,6 +204,39 @@ def test_a_worker_of_another_version_is_reported_and_not_used(
     assert "w9 has chainmark 9.9" in document.text()
 
 
+WITHOUT_CHAINMARK = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "chainmark":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def test_a_worker_without_chainmark_is_reported_and_still_runs_after_the_check(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """A cluster that others use, too: Dask ends a worker that receives a task of a program that it does not have."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_CHAINMARK, encoding="utf-8")
+    with watching(cluster) as seen:
+        cluster.start_worker(9, environment={"PYTHONPATH": str(tmp_path)})
+        wait_for_workers(seen, {"w2", "w9"})
+        before = {worker.address for worker in seen.workers()}
+        for document in (cm.cluster_check(cluster.address), cm.cluster_check(cluster.address)):
+            failed = [case for case in document.cases if case.verdict is Verdict.FAIL]
+            assert [case.label for case in failed] == ["w9"]
+            assert failed[0].reason.startswith("has no chainmark or an older version (")
+            assert "No module named 'chainmark'" in failed[0].reason
+        with pytest.raises(EnvironmentFailure, match=r"127\.0\.0\.9:\d+ has no chainmark or an older one"):
+            cm.predict("cardano/value", blocks=64, on=cluster.address)
+        assert {worker.address for worker in seen.workers()} == before
+        cluster.kill("w9")
+        wait_for_workers(seen, {"w2"})
+
+
 def test_a_worker_stops_its_work_when_the_client_is_killed(cluster: LocalCluster, tmp_path: Path) -> None:
     """A client that has exited must not leave work behind on other people's machines."""
     client = subprocess.Popen(

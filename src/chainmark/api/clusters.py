@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from chainmark.api.context import Cancellation, Relay, Settings, as_settings
 from chainmark.api.systems import installed
-from chainmark.core.errors import ChainmarkError, UsageError
+from chainmark.core.errors import UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.profiles import profile_cluster
@@ -181,13 +181,16 @@ def cluster_check(
 
 
 def _nodes(cluster: Cluster) -> dict[str, list[str]]:
-    """The node binaries of every machine; empty if the machines cannot be queried, which the check reports."""
-    try:
-        return cluster.ask_each(installed_there, None)
-    except (ChainmarkError, ImportError, AttributeError):
-        return {}
+    """The node binaries of every machine that can be asked.
+
+    Not as tasks: Dask ends a worker that receives one of a program that it does not have.
+    """
+    workers = cluster.workers()
+    answers = cluster.run(installed_there, [worker.address for worker in workers])
+    found = {worker.machine: answers.get(worker.address) for worker in workers}
+    return {machine: answer for machine, answer in found.items() if isinstance(answer, list)}
 
 
-def installed_there(_: None) -> list[str]:
+def installed_there() -> list[str]:
     """The node binaries in the cache of this machine."""
     return [f"{subject.name} {subject.version}" for subject, _ in installed()]

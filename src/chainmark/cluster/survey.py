@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -22,6 +23,7 @@ PAYLOAD_BYTES = 4 << 20
 ALL_PAIRS_MAX = 12
 FREE_MIN_BYTES = 1 << 30
 THIS_MACHINE = "this machine"
+_NOT_LOADED = re.compile(r"\b(ModuleNotFound|Import|Attribute)Error\b")
 # By the two workers' addresses, the exchange between them, or why there is none.
 _Ways = dict[tuple[str, str], Passed | str]
 
@@ -83,7 +85,7 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
     reported: dict[str, Any] = {}
     problems: list[str] = []
     remarks: list[str] = []
-    if isinstance(answer, ImportError | AttributeError):
+    if _lacks_chainmark(answer):
         problems.append(f"has no chainmark or an older version ({answer})")
     elif answer is None or isinstance(answer, Exception):
         problems.append(f"does not respond ({answer or 'it is gone'})")
@@ -106,6 +108,11 @@ def _worker(worker: Worker, answer: About | Exception | None, own: About, nodes:
         remarks=remarks,
         **reported,
     )
+
+
+def _lacks_chainmark(answer: object) -> bool:
+    """Whether a worker cannot load what it was asked; some versions of Dask only return the name of the error."""
+    return isinstance(answer, Exception) and bool(_NOT_LOADED.search(repr(answer)))
 
 
 def _differences(other: About, own: About) -> tuple[list[str], list[str]]:
