@@ -19,7 +19,7 @@ import chainmark as cm
 from chainmark.cluster import connection
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
-from chainmark.core.manifest import GateStatus
+from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.progress import Silent
 from chainmark.lab import hosts
 from chainmark.network.emulation import available
@@ -360,6 +360,20 @@ def test_a_worker_that_hangs_ends_the_run_although_the_scheduler_still_has_it(
         own.kill("w3")
         wait_until(lambda: nodes_on_hosts() == [], "the end of all nodes")
     assert Store(tmp_path / "store").sealed() == []
+
+
+def test_a_version_that_does_not_start_on_hosts_fails_the_run_with_its_logs(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """As on one machine, it is evidence against the version, and its log says why."""
+    settings = {**SHORT, "node.config.consensus.timeout_commit": "never"}
+    cm.run("cometbft/demo", VERSION, settings=settings, on=cluster.address, store=tmp_path / "store")
+    (run,) = Store(tmp_path / "store").sealed()
+    assert run.manifest.status is Status.FAILED
+    assert "invalid duration" in run.manifest.failed_gates[0].measured
+    assert run.manifest.failed_gates[0].measured.endswith("while the network started, 3 times")
+    assert {path.name for path in (run.path / "raw" / "logs").iterdir()} == {f"node{n}.log.zst" for n in range(3)}
+    assert nodes_on_hosts() == []
 
 
 def test_a_killed_client_leaves_no_node_on_any_host(cluster: LocalCluster, lab: Lab) -> None:

@@ -11,6 +11,11 @@ from pathlib import Path
 from chainmark.core.errors import EnvironmentFailure, UsageError
 
 
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error of the operating system says that a disk is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """Turn a storage error of the operating system into an error that names the file and the remedy.
@@ -22,7 +27,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             free_mib = shutil.disk_usage(existing_parent(path)).free >> 20
             raise EnvironmentFailure(
                 f"the disk is full: {path} could not be written ({free_mib} MiB free)",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from chainmark.core.errors import LostMachineError
+from chainmark.core.errors import EnvironmentFailure, LostMachineError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
-from chainmark.network.agent import HostAgent
+from chainmark.network.agent import HostAgent, HostFailure
 from chainmark.network.remote import RemoteHost
 from chainmark.store.paths import cache_directory
 
@@ -55,7 +55,22 @@ def hosts_on(machines: Machines | None) -> Iterator[Sequence[RemoteHost]]:
         return
     with machines.objects(agent_here) as calls:
         reserved = machines.for_load()
-        yield [RemoteHost(address, call, address in reserved) for address, call in sorted(calls.items(), key=_numeric)]
+        yield [
+            RemoteHost(address, _naming(address, call), address in reserved)
+            for address, call in sorted(calls.items(), key=_numeric)
+        ]
+
+
+def _naming(address: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The same call, whose errors name the machine."""
+
+    def named(*arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except HostFailure as error:
+            raise EnvironmentFailure(f"{error.message} (on {address})", error.hint) from error
+
+    return named
 
 
 def _numeric(named: tuple[str, object]) -> list[tuple[int, int | str]]:

@@ -29,7 +29,7 @@ import psutil
 
 from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.core.storage import storage_errors
+from chainmark.core.storage import is_full, storage_errors
 from chainmark.network.processes import (
     NodeProcess,
     ProcessGroup,
@@ -42,6 +42,7 @@ from chainmark.network.sampling import ResourceSampler, Ticker
 SILENCE_MAX_S = 20.0
 # Below this a node's next block may not fit, and the measurement so far could not be stored.
 FREE_BYTES_MIN = 64 << 20
+SPACE_HINT = "free some space there, or set TMPDIR of its worker to another disk"
 # In a command, the place of a node's program.
 PROGRAM = "{program}"
 # The folder of an agent's homes, and before it is locked.
@@ -108,6 +109,10 @@ class ProcessRequest:
     environment: Mapping[str, str]
 
 
+class HostFailure(EnvironmentFailure):
+    """An error on a host, which does not know by what address its client calls it."""
+
+
 class HostAgent:
     """Runs the nodes of one network on this machine. Every call shows that the client still exists.
 
@@ -137,17 +142,16 @@ class HostAgent:
         """Call a public method: the only way in, so that none forgets that the client was heard."""
         self._heard_s = time.monotonic()
         if self._is_closed:
-            raise EnvironmentFailure(
+            raise HostFailure(
                 f"the host's nodes were stopped: its client was silent for {units.duration(self._silence_max_s)}"
             )
         try:
             return getattr(self, method)(*arguments)
+        except EnvironmentFailure as error:
+            raise HostFailure(error.message, SPACE_HINT if is_full(error.__cause__) else error.hint) from error
         except (RuntimeError, ValueError, OSError) as error:
-            if isinstance(error, OSError) and error.filename is not None:
-                raise
             # As it is, the client would take it for the engine's error of a lost worker.
-            reason = f"{type(error).__name__}: {error}"
-            raise EnvironmentFailure(f"`{method}` failed on the host {socket.gethostname()}: {reason}") from error
+            raise HostFailure(f"`{method}` failed: {type(error).__name__}: {error}") from error
         finally:
             self._heard_s = time.monotonic()  # a call may take longer than a silence
 

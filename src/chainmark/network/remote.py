@@ -21,10 +21,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from chainmark.core.errors import ChainmarkError, EnvironmentFailure
+from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError
 from chainmark.core.storage import storage_errors
 from chainmark.core.times import utc_now
-from chainmark.network.agent import FREE_BYTES_MIN, PROGRAM, HostCapacity, HostStatus, ProcessRequest, ProcessState
+from chainmark.network.agent import (
+    FREE_BYTES_MIN,
+    PROGRAM,
+    SPACE_HINT,
+    HostCapacity,
+    HostStatus,
+    ProcessRequest,
+    ProcessState,
+)
 from chainmark.network.clocks import ClockOffset, Exchange, clock_offset
 from chainmark.network.processes import add_neighbours, kernel_of_processes, remove_neighbours
 from chainmark.network.sampling import Ticker
@@ -90,6 +98,17 @@ class RemoteHost:
                 return report
         return self.ask_report()
 
+    def deaths(self, max_age_s: float) -> Sequence[str]:
+        """A sentence for every process there that ended unexpectedly.
+
+        Raises:
+            EnvironmentFailure: it is lost, or its disk is full.
+        """
+        deaths = self.report(max_age_s).deaths
+        if deaths:
+            self.require_space()
+        return deaths
+
     def require_space(self) -> None:
         """Check that its nodes can still write.
 
@@ -100,7 +119,7 @@ class RemoteHost:
         if free_bytes < FREE_BYTES_MIN:
             raise EnvironmentFailure(
                 f"the disk of {self.address} is full: {free_bytes >> 20} MiB are left for its nodes ({utc_now()})",
-                "free some space there, or set TMPDIR of its worker to another disk",
+                SPACE_HINT,
             )
 
     def clock(self) -> ClockOffset:
@@ -151,8 +170,15 @@ class RemoteProcess:
         return self._state().ended
 
     def death(self) -> str | None:
-        """How the process ended unexpectedly, or None while it runs or if chainmark stopped it."""
-        return self._state().death
+        """How the process ended unexpectedly, or None while it runs or if chainmark stopped it.
+
+        Raises:
+            EnvironmentFailure: its host is lost, or the disk there is full.
+        """
+        death = self._state().death
+        if death is not None:
+            self.host.require_space()
+        return death
 
     def _state(self) -> ProcessState:
         return self.host.report(ENDING_AGE_S if self._is_ending else REPORT_AGE_S).states[self.name]
@@ -212,6 +238,10 @@ class RemoteProcesses:
             with suppress(ChainmarkError, OSError):  # a lost host is reported by what needed it
                 self._ticker.stop()
         remove_neighbours(self._neighbours)
+        if isinstance(error, Exception) and not isinstance(error, LostMachineError):  # the logs show why it failed
+            for node, name in self._logs:
+                with suppress(ChainmarkError, OSError):
+                    self._fetch_log(node, name)
         for host in self.hosts:
             with suppress(ChainmarkError, OSError):
                 host.call("close")
@@ -249,7 +279,7 @@ class RemoteProcesses:
         """
         if self._ticker is not None and (error := self._ticker.error()) is not None:
             raise error
-        return [death for host in self.hosts for death in host.report(max_age_s).deaths]
+        return [death for host in self.hosts for death in host.deaths(max_age_s)]
 
     def stop(self) -> list[str]:
         """Stop all of them; return the names of those that had to be killed. Their logs are fetched."""
@@ -259,10 +289,14 @@ class RemoteProcesses:
 
     def fetch_logs(self) -> None:
         """Copy every log as it is now to its place here."""
-        for (node, name), path in self._logs.items():
-            content = self.host_of[node].call("read", node, name)
-            with storage_errors(path):
-                path.write_bytes(content)
+        for node, name in self._logs:
+            self._fetch_log(node, name)
+
+    def _fetch_log(self, node: str, name: str) -> None:
+        path = self._logs[node, name]
+        content = self.host_of[node].call("read", node, name)
+        with storage_errors(path):
+            path.write_bytes(content)
 
     def address_of(self, node: str) -> str:
         """The address of a node's host."""

@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.network.agent import HostAgent
+from chainmark.core.storage import storage_errors
+from chainmark.network.agent import SPACE_HINT, HostAgent, HostFailure
 from chainmark.network.processes import kernel_of_processes, pids_of_all_networks
 from chainmark.network.remote import RemoteHost, RemoteProcess, RemoteProcesses, joined_pressure
 from chainmark.network.sampling import PRESSURE_SCHEMA, ResourceSampler
@@ -154,7 +155,7 @@ def test_a_nodes_keys_are_sent_only_to_its_host(program: Path, tmp_path: Path) -
         for node in ("node0", "node1"):
             _start(processes, program, _home(tmp_path, node), 600)
         assert hosts[0].call("read", "node0", "key") == b"secret of node0"
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(HostFailure, match="FileNotFoundError"):
             hosts[1].call("read", "node0", "key")
 
 
@@ -266,6 +267,43 @@ def test_a_full_disk_of_a_host_is_named(agent: HostAgent, monkeypatch: pytest.Mo
         wait_until(is_reported, "the report")
 
 
+def test_the_end_of_a_node_on_a_full_disk_is_not_a_death(
+    agent: HostAgent, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may end before the next report, for example while the network starts, where it would be started again."""
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+        process = _start(processes, program, _home(tmp_path, "node0"), 600)
+        assert process.death() is None
+        monkeypatch.setattr(agent, "_free_bytes", lambda: (64 << 20) - 1)
+        os.kill(process.pid, signal.SIGKILL)
+        wait_until(process.ended, "its end")
+        for ask in (process.death, processes.deaths):
+            with pytest.raises(EnvironmentFailure, match=r"the disk of 10\.0\.0\.1 is full") as raised:
+                ask()
+            assert raised.value.hint == SPACE_HINT
+
+
+def test_the_logs_of_a_network_that_failed_are_fetched(agent: HostAgent, program: Path, tmp_path: Path) -> None:
+    """They show why; without them the run could not be stored either."""
+    home = _home(tmp_path, "node0")
+
+    def fail() -> None:
+        with RemoteProcesses({"node0": RemoteHost("10.0.0.1", agent.call)}) as processes:
+            _start(processes, program, home, 600)
+            raise EnvironmentFailure("it failed")
+
+    with pytest.raises(EnvironmentFailure, match="it failed"):
+        fail()
+    assert (home / "node.log").is_file()
+
+
+def test_a_full_disk_has_the_remedy_for_a_host(agent: HostAgent) -> None:
+    agent.call("hold", "generator", _Failing)
+    with pytest.raises(HostFailure, match="the disk is full") as raised:
+        agent.call("ask", "generator", "fill", agent._folder)
+    assert raised.value.hint == SPACE_HINT
+
+
 def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> None:
     with pytest.raises(EnvironmentFailure, match="changed on the way"):
         agent.call("take_program", hashlib.sha256(b"node").hexdigest(), b"edon")
@@ -274,13 +312,17 @@ def test_a_program_that_was_changed_on_the_way_is_refused(agent: HostAgent) -> N
 def test_an_error_of_the_system_on_a_host_is_not_taken_for_a_lost_worker(agent: HostAgent) -> None:
     """The engine has errors of the same classes for that, so the run would be repeated, and a healthy worker named."""
     agent.call("hold", "generator", _Failing)
-    with pytest.raises(EnvironmentFailure, match=r"`ask` failed on the host .*: OSError: \[Errno 22\] Invalid"):
+    with pytest.raises(EnvironmentFailure, match=r"`ask` failed: OSError: \[Errno 22\] Invalid"):
         agent.call("ask", "generator", "fail")
 
 
 class _Failing:
     def fail(self) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
+
+    def fill(self, folder: Path) -> None:
+        with storage_errors(folder):
+            raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_hosts_that_share_a_machine_do_not_count_as_its_other_users(
