@@ -33,8 +33,11 @@ from chainmark.capacity.model import (
 from chainmark.capacity.sla import judge
 from chainmark.capacity.step import run_step
 from chainmark.capacity.witness import MachineWitness
+from chainmark.core.errors import ExitCode
+from chainmark.core.load_report import LoadReport
 from chainmark.core.manifest import GateStatus
 from chainmark.core.progress import Silent
+from chainmark.core.verdict import Verdict
 from chainmark.lab import loading
 from chainmark.lab.protocols import ServiceRequest
 from chainmark.store.runs import SealedRun, Store
@@ -210,6 +213,35 @@ def test_workers_of_a_cluster_generate_the_load_until_one_is_killed(tmp_path: Pa
         assert any(
             "generator 2 of 2 was lost: the worker tcp://127.0.0.3:" in warning for warning in run.manifest.warnings
         )
+
+
+@pytest.mark.quiet
+def test_a_search_ends_when_the_worker_of_a_generator_is_gone(tmp_path: Path) -> None:
+    """No further step could succeed, and a faster machine would not help. The levels before the loss remain."""
+    search = 'search = { kinds = ["rate"], rate_first = 100, rate_last = 400 }'
+    fixed = "fixed = { clients = { work = [4] }, times = 1, duration_s = 2 }"
+    text = PROFILE.replace("search = { kinds = [] }", search).replace(fixed, "").replace("0.2,", "0.2, duration_s = 4,")
+    profile = tmp_path / "work.toml"
+    profile.write_text(text, encoding="utf-8")
+    with local_cluster() as cluster, watching(cluster) as seen:
+        for number in (2, 3):
+            cluster.start_worker(number)
+        wait_for_workers(seen, {"w2", "w3"})
+        with serving(Killing(1_000, lambda: cluster.kill("w3"))) as server:
+            loaded = cm.load(profile, server.url, on=cluster.address, store=tmp_path / "store")
+    (document,) = loaded.documents
+    assert document.verdict is Verdict.GENERATOR_GONE
+    assert document.verdict.exit_code is ExitCode.ENVIRONMENT
+    assert document.sentence.startswith("Load generator 2 of 2 went away at ")
+    assert ": the worker tcp://127.0.0.3:" in document.sentence
+    report = document.result
+    assert isinstance(report, LoadReport)
+    (capacity,) = report.targets[0].endpoints[0].capacities
+    assert (capacity.stopped_by, capacity.finding) == ("generator gone", "unsettled")
+    assert capacity.capacity is not None
+    assert capacity.capacity >= 100.0
+    (run,) = loaded.runs
+    assert "load generator 2 of 2 was gone" in "; ".join(gate.measured for gate in run.sealed.manifest.failed_gates)
 
 
 def _busy_s() -> float:

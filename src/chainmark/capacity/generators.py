@@ -48,6 +48,19 @@ class GeneratorLost(Exception):  # noqa: N818 - nothing here went wrong
     """A generator ended or no longer responds; the text describes the symptom."""
 
 
+class GeneratorGone(Exception):  # noqa: N818 - nothing here went wrong
+    """A generator that cannot be replaced, so that no further step is possible.
+
+    Args:
+        which: "load generator 2 of 2".
+        why: the symptom, as a clause.
+    """
+
+    def __init__(self, which: str, why: str) -> None:
+        super().__init__(f"{which}: {why}")
+        self.which, self.why = which, why
+
+
 class Place(Protocol):
     """Where a generator runs: in a process here, or on another machine."""
 
@@ -233,6 +246,7 @@ class Generators:
 
         Raises:
             ValueError, ConnectionError: the order or the URL is not valid.
+            GeneratorGone: a machine with a generator is lost, since an earlier step.
         """
         order = json.loads(order_json)
         mode = order["mode"]
@@ -281,6 +295,9 @@ class _ManyEngines:
         for index in range(len(places)):
             share = {"index": index, "count": len(places)}
             self._ask(index, "make", json.dumps({**order, "share": share}))
+        if self._lost:
+            index = min(self._lost)
+            raise GeneratorGone(f"load generator {index + 1} of {len(places)}", self._lost[index].why)
 
     def _ask(self, index: int, command: str, argument: Any = None) -> Any:
         """The generator's response; None if it is lost."""

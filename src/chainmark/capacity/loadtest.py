@@ -13,7 +13,7 @@ from chainmark.capacity.model import Endpoint, Gone, LevelKind, LoadLevel, Step,
 from chainmark.capacity.plan import SearchPlan
 from chainmark.capacity.recovering import CourseStep
 from chainmark.capacity.recovery import HealthProbes, Recovery
-from chainmark.capacity.search import REPETITIONS, Ask, Interrupted, SearchResult, StoppedBy, search
+from chainmark.capacity.search import CUT_SHORT, REPETITIONS, Ask, Interrupted, SearchResult, search
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.step import StepRunner, StepSettings
 from chainmark.capacity.witness import Watching
@@ -237,7 +237,7 @@ class _EndpointTest:
                 answer = search(runner.measure, replace(runner.fitted(search_plan), required=required))
                 part.answers[search_plan.kind] = answer
                 tell(self.progress, f"{part.endpoint.label}: {_in_words(answer, search_plan.kind)}")
-                if answer.stopped_by in {StoppedBy.INTERRUPTED, StoppedBy.GONE}:
+                if answer.stopped_by in CUT_SHORT:
                     raise Interrupted(gone=answer.gone)
         self._fixed()
         for course in self.plan.courses.get(self.parts[0][1].endpoint.id, ()):

@@ -433,17 +433,19 @@ class Waits:
 
 @dataclass(frozen=True)
 class Gone:
-    """A server that went away while it was measured.
+    """A server that went away while it was measured, or a generator of its load.
 
     Attributes:
-        server: its name.
+        server: the server's name.
         at_ns: wall time of the first moment without any sign of it.
         why: the symptom, as a clause: "it refuses connections".
+        generator: which one, if it is not the server: "load generator 2 of 2".
     """
 
     server: str
     at_ns: int
     why: str
+    generator: str = ""
 
 
 @dataclass(frozen=True)

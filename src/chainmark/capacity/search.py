@@ -36,11 +36,11 @@ class Ask:
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody ended it; nothing went wrong
-    """A step ended early: its observer stopped it, or the server went away.
+    """A step ended early: its observer stopped it, or the server or a generator went away.
 
     Args:
         step: its results until then, if there are any.
-        gone: the server, if that was the reason.
+        gone: the server or the generator, if that was the reason.
     """
 
     def __init__(self, step: Step | None = None, gone: Gone | None = None) -> None:
@@ -63,6 +63,10 @@ class StoppedBy(StrEnum):
     BUDGET = "budget"
     INTERRUPTED = "interrupted"
     GONE = "server gone"
+    GENERATOR_GONE = "generator gone"
+
+
+CUT_SHORT = frozenset({StoppedBy.INTERRUPTED, StoppedBy.GONE, StoppedBy.GENERATOR_GONE})
 
 
 class CapacityFinding(StrEnum):
@@ -176,10 +180,15 @@ def search(measure: Measure, plan: SearchPlan, done: Iterable[Step] = ()) -> Sea
             steps.append(measure(ask))
         except Interrupted as interrupted:
             measured = [*steps, interrupted.step] if interrupted.step else steps
-            ended_by = StoppedBy.GONE if interrupted.gone else StoppedBy.INTERRUPTED
-            return replace(answer(measured, plan, ended_by), gone=interrupted.gone)
+            return replace(answer(measured, plan, _ended_by(interrupted)), gone=interrupted.gone)
     stopped = None if next_ask(steps, plan) is None else StoppedBy.BUDGET
     return answer(steps, plan, stopped)
+
+
+def _ended_by(interrupted: Interrupted) -> StoppedBy:
+    if interrupted.gone is None:
+        return StoppedBy.INTERRUPTED
+    return StoppedBy.GENERATOR_GONE if interrupted.gone.generator else StoppedBy.GONE
 
 
 def next_ask(steps: Sequence[Step], plan: SearchPlan) -> Ask | None:
@@ -401,9 +410,7 @@ def _stopped_by(best: LoadLevel | None, first_fail: Step | None) -> StoppedBy:
 
 def _finding(stopped_by: StoppedBy, best_pass: Step | None) -> CapacityFinding:
     samples = best_pass.condition(StepCondition.SAMPLES) if best_pass else None
-    if stopped_by in {StoppedBy.BUDGET, StoppedBy.INTERRUPTED, StoppedBy.GONE} or (
-        samples and samples.outcome is not StepOutcome.PASS
-    ):
+    if stopped_by in {StoppedBy.BUDGET, *CUT_SHORT} or (samples and samples.outcome is not StepOutcome.PASS):
         return CapacityFinding.UNSETTLED
     if stopped_by in {StoppedBy.LADDER_END, StoppedBy.GENERATOR, StoppedBy.WAITED}:
         return CapacityFinding.LOWER_BOUND

@@ -19,6 +19,7 @@ from chainmark.capacity.engine import (
     native_engine,
     native_histogram,
 )
+from chainmark.capacity.generators import GeneratorGone
 from chainmark.capacity.model import (
     Endpoint,
     Gone,
@@ -135,6 +136,8 @@ def _started(order: StepRequest, make_engine: MakeEngine) -> Engine:
     try:
         engine = make_engine(order.to_json())
         engine.start()
+    except GeneratorGone as gone:
+        raise Interrupted(gone=Gone(order.target.name, time.time_ns(), gone.why, gone.which)) from gone
     except ValueError as error:
         raise UsageError.from_native(error) from error
     except OSError as error:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from chainmark.capacity.search import CUT_SHORT
 from chainmark.core import units
 from chainmark.core.load_report import (
     CapacityEntry,
@@ -75,11 +76,11 @@ def bare_level(value: float) -> str:
 
 
 def gone_text(target: TargetEntry) -> str:
-    """A sentence that a server went away."""
+    """A sentence that a server or a generator went away."""
     if target.gone is None:
         return ""
     at = units.utc_clock(target.gone.at)
-    what = f"the server was gone at {at} ({target.gone.why})"
+    what = f"{target.gone.generator or 'the server'} was gone at {at} ({target.gone.why})"
     return f"{target.name}: {what}; the report has the measurements up to then."
 
 
@@ -112,7 +113,7 @@ def verdict(report: LoadReport, ruled: Sequence[Ruling] | None = None) -> tuple[
         reasons = [*reasons[:MOST_REASONS], f"{omitted} more are in the tables."]
     for target in report.targets:
         if target.gone:
-            verdicts.add(Verdict.GONE)
+            verdicts.add(Verdict.GENERATOR_GONE if target.gone.generator else Verdict.GONE)
             reasons.insert(0, gone_text(target))
         elif target.interrupted:
             verdicts.add(Verdict.PARTIAL)
@@ -251,7 +252,7 @@ def _lowest(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> tuple[
 
 
 def _undecided(capacity_entry: CapacityEntry) -> Verdict:
-    if capacity_entry.stopped_by in ("interrupted", "server gone"):
+    if capacity_entry.stopped_by in CUT_SHORT:
         return Verdict.PARTIAL
     if capacity_entry.stopped_by == "waited":
         return Verdict.INVALID
@@ -263,6 +264,7 @@ def _why(capacity_entry: CapacityEntry, steps: Sequence[StepEntry]) -> str:
     ends = {
         "interrupted": "the search was interrupted",
         "server gone": "the server went away",
+        "generator gone": "a load generator went away",
         "generator-limited": "the generator, not the server, was the limit",
         "waited": "the generator or the server waited for processors that other processes used",
         "ladder end": "that is the ladder's end",

@@ -240,7 +240,7 @@ class CapacityEntry(_Part):
             contested level, the next lower one that passed every time.
         low, high: up to ``low`` every measurement passed clearly, from ``high`` on every one failed clearly.
         stopped_by: "p99", "p95", "errors", "achieved", "ladder end", "generator-limited", "waited", "first step",
-            "budget", "interrupted", "server gone".
+            "budget", "interrupted", "server gone", "generator gone".
         condition: the condition that the first fail missed; condition_part: the label of the mix's endpoint that missed
             it.
         best_step, fail_step: numbers of the steps that represent the result.
@@ -475,10 +475,15 @@ class EndpointEntry(_Part):
 
 
 class Departure(_Part):
-    """When a server went away (ISO time), and the symptom, as a clause."""
+    """When a server or a generator went away (ISO time), and the symptom, as a clause.
+
+    Attributes:
+        generator: which generator; empty: the server.
+    """
 
     at: str
     why: str
+    generator: str = ""
 
 
 class TargetEntry(_Part):
@@ -487,7 +492,7 @@ class TargetEntry(_Part):
     Attributes:
         skipped: endpoints that were not measured, by id, with the reason.
         interrupted: the test ended early.
-        gone: set if the server went away.
+        gone: set if the server or a generator went away.
         sources: data sources about it during the load.
     """
 

@@ -25,6 +25,7 @@ class Verdict(StrEnum):
 
     GONE = "server gone"  # the tested server went away for an unknown reason: the measurements until then count
     FAIL = "fail"
+    GENERATOR_GONE = "generator gone"  # a machine with a load generator was lost: likewise
     INVALID = "invalid"
     PARTIAL = "partial"  # interrupted: the measurements until then count
     GENERATOR_LIMITED = "generator-limited"  # the load generator was the limit, not the tested server
@@ -53,6 +54,7 @@ _EXIT_CODES = {
     Verdict.PASS: ExitCode.DONE,
     Verdict.INFORMATIONAL: ExitCode.DONE,
     Verdict.GONE: ExitCode.ENVIRONMENT,
+    Verdict.GENERATOR_GONE: ExitCode.ENVIRONMENT,
     Verdict.FAIL: ExitCode.FAIL,
     Verdict.INVALID: ExitCode.INVALID,
 }

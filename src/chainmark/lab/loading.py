@@ -360,7 +360,7 @@ def _names(endpoint: Endpoint) -> tuple[str, ...]:
 
 def _broken_off(result: LoadTestResult) -> str:
     if result.gone:
-        return f"{result.gone.server} was gone ({result.gone.why})"
+        return f"{result.gone.generator or result.gone.server} was gone ({result.gone.why})"
     return "interrupted" if result.interrupted else ""
 
 
@@ -393,7 +393,7 @@ def _target_entry(
         endpoints=[_endpoint_entry(service, endpoint, result.watched) for endpoint in measured],
         skipped={**service.skipped, **_not_reached(load, service, result, whole)},
         interrupted=whole.interrupted,
-        gone=Departure(at=utc_text(gone.at_ns), why=gone.why) if gone else None,
+        gone=Departure(at=utc_text(gone.at_ns), why=gone.why, generator=gone.generator) if gone else None,
         sources=source_entries(result.watched),
         warnings=list(service.warnings),
     )
@@ -412,7 +412,7 @@ def _not_reached(load: LoadProfile, service: Service, result: ServerResult, whol
         return {}
     why = "the test was interrupted"
     if whole.gone:
-        why = f"{whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
+        why = f"{whole.gone.generator or whole.gone.server} was gone at {units.utc_clock(utc_text(whole.gone.at_ns))}"
     searched = {reached.endpoint.id: reached.answers for reached in result.endpoint_results if reached.steps()}
     missing = {}
     for endpoint in service.endpoints:

@@ -29,10 +29,10 @@ def sentence(report: LoadReport, ruled: Sequence[Ruling]) -> str:
     gone = next((target for target in report.targets if target.gone), None)
     if gone is not None and gone.gone is not None:
         at = units.utc_clock(gone.gone.at)
-        step = f"look at the log of {gone.name} around {at}, then repeat the test"
-        return first_sentence(
-            f"{gone.name} went away at {at}: {gone.gone.why}", _counted(report, gating), next_step=step
-        )
+        by_generator = gone.gone.generator
+        who, log = (by_generator.capitalize(), "its worker") if by_generator else (gone.name, gone.name)
+        step = f"look at the log of {log} around {at}, then repeat the test"
+        return first_sentence(f"{who} went away at {at}: {gone.gone.why}", _counted(report, gating), next_step=step)
     if not gating:
         return first_sentence("Nothing was measured", next_step="repeat the test")
     if result is Verdict.PASS:

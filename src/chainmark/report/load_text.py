@@ -118,6 +118,7 @@ def stopped_text(capacity_entry: CapacityEntry, sla: ServiceLevel) -> str:
         "budget": "the search ran out of steps",
         "interrupted": "interrupted",
         "server gone": "the server went away",
+        "generator gone": "a load generator went away",
     }
     of_part = f" of {capacity_entry.condition_part}" if capacity_entry.condition_part else ""
     return ends.get(capacity_entry.stopped_by) or _condition_of(capacity_entry.stopped_by, of_part, sla)

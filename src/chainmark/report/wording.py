@@ -27,6 +27,7 @@ class Look(NamedTuple):
 LOOKS: Mapping[Verdict, Look] = {
     Verdict.GONE: Look("invalid", "worse"),
     Verdict.FAIL: Look("fail", "worse"),
+    Verdict.GENERATOR_GONE: Look("invalid", "worse"),
     Verdict.INVALID: Look("invalid", "caution"),
     Verdict.PARTIAL: Look("inconclusive", "caution"),
     Verdict.GENERATOR_LIMITED: Look("invalid", "caution"),

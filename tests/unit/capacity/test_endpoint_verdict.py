@@ -424,6 +424,14 @@ def test_an_unreachable_server_is_reported_first() -> None:
     words = "/c: no step was measured to its end."
     assert verdict(report(target("v1", endpoints=[failed], gone=gone))) == (Verdict.GONE, [sentence, words])
     assert gone_text(target("v2", endpoints=[entry])) == ""
+    lost = Departure(at="2026-11-20T10:11:12Z", why="the worker is gone", generator="load generator 2 of 2")
+    sentence = (
+        "v1: load generator 2 of 2 was gone at 10:11:12 UTC (the worker is gone); "
+        "the report has the measurements up to then."
+    )
+    alone = report(target("v1", endpoints=[entry], gone=lost, interrupted=True))
+    assert verdict(alone) == (Verdict.GENERATOR_GONE, [sentence])
+    assert load_document(alone).sentence.startswith("Load generator 2 of 2 went away at 10:11:12 UTC: the worker is")
     broken = target("v2", endpoints=[entry], interrupted=True)
     assert verdict(report(broken)) == (
         PARTIAL,

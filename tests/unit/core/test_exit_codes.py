@@ -12,6 +12,7 @@ from chainmark.core.verdict import Case, Suite, Verdict, shown, worst
 HEARD_FIRST = [
     Verdict.GONE,
     Verdict.FAIL,
+    Verdict.GENERATOR_GONE,
     Verdict.INVALID,
     Verdict.PARTIAL,
     Verdict.GENERATOR_LIMITED,
@@ -40,6 +41,7 @@ def test_an_empty_judgement_is_informational() -> None:
         (Verdict.INFORMATIONAL, ExitCode.DONE),
         (Verdict.FAIL, ExitCode.FAIL),
         (Verdict.GONE, ExitCode.ENVIRONMENT),
+        (Verdict.GENERATOR_GONE, ExitCode.ENVIRONMENT),
         (Verdict.INVALID, ExitCode.INVALID),
         (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE),
         (Verdict.PARTIAL, ExitCode.INCONCLUSIVE),
