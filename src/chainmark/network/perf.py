@@ -73,7 +73,7 @@ def _record(command: Sequence[str], seconds: float, stopped: Event) -> str:
                 pass_fds=(control, answer),
             )
         )
-        os.write(to_control, b"ping\n")
+        os.write(to_control, b"enable\n")  # they are enabled: only the answer matters
         deadline_s = time.monotonic() + _READY_TIMEOUT_S
         while recording.poll() is None and time.monotonic() < deadline_s and not stopped.is_set():
             if select.select([answers], [], [], 0.1)[0]:
