@@ -187,8 +187,7 @@ def _nodes(cluster: Cluster) -> dict[str, list[str]]:
     """
     workers = cluster.workers()
     answers = cluster.run(installed_there, [worker.address for worker in workers])
-    found = {worker.machine: answers.get(worker.address) for worker in workers}
-    return {machine: answer for machine, answer in found.items() if isinstance(answer, list)}
+    return {worker.machine: answer for worker in workers if isinstance(answer := answers.get(worker.address), list)}
 
 
 def installed_there() -> list[str]:

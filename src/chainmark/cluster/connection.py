@@ -19,7 +19,7 @@ from chainmark.cluster.probe import about
 from chainmark.cluster.working import TOPIC
 from chainmark.core import units
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError, UsageError
-from chainmark.core.parts import Part, Result, Taken, map_parts
+from chainmark.core.parts import Part, Result, Taken, anywhere, as_it_is, equally_long, map_parts, unwatched
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 
@@ -230,13 +230,10 @@ class Cluster:
     def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
         """See `Machines`."""
         machines = sorted({worker.machine for worker in self.workers()})
-        result = self.map(
+        result: list[Result] = self.map(
             partial(_ask, function, question),
             machines,
             at=lambda machine: [machine],
-            take=lambda _, answer: answer,
-            weight=lambda _: 0.0,
-            watch=lambda _: None,
         )
         return dict(zip(machines, result, strict=True))
 
@@ -245,10 +242,10 @@ class Cluster:
         function: Callable[[Part], Result],
         parts: Sequence[Part],
         *,
-        at: Callable[[Part], Collection[str]],
-        take: Callable[[Part, Result], Taken],
-        weight: Callable[[Part], float],
-        watch: Callable[[Mapping[int, Any]], None],
+        at: Callable[[Part], Collection[str]] = anywhere,
+        take: Callable[[Part, Result], Taken] = as_it_is,
+        weight: Callable[[Part], float] = equally_long,
+        watch: Callable[[Mapping[int, Any]], None] = unwatched,
     ) -> list[Taken]:
         """See `Machines`."""
         prefix = f"chainmark-{uuid.uuid4().hex}"

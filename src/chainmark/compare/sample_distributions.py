@@ -81,7 +81,7 @@ def describe_samples(
         for metric in catalogue.ordered()
         for population in [catalogue.population(metric.population)]
     )
-    each = _map_here(parts) if machines is None else _map_there(parts, machines)
+    each = _map_here(parts) if machines is None else machines.map(describe_metric, list(parts))
     return SampleDistributions(
         [row for described in each for row in described.distributions],
         [effect for described in each for effect in described.effect_sizes],
@@ -94,17 +94,6 @@ def _map_here(parts: Iterable[MetricSides]) -> list[SampleDistributions]:
     """Most of it is arithmetic on arrays, during which another thread can run. A finished part is released."""
     with ThreadPoolExecutor(_METRICS_AT_A_TIME) as pool:
         return list(pool.map(describe_metric, parts))
-
-
-def _map_there(parts: Iterable[MetricSides], machines: Machines) -> list[SampleDistributions]:
-    return machines.map(
-        describe_metric,
-        list(parts),
-        at=lambda _: (),
-        take=lambda _, described: described,
-        weight=lambda _: 0.0,
-        watch=lambda _: None,
-    )
 
 
 def describe_metric(part: MetricSides) -> SampleDistributions:

@@ -13,6 +13,29 @@ Taken = TypeVar("Taken")
 PERIOD_S = 0.1
 
 
+def _nothing() -> None:
+    """The default of an optional callback."""
+
+
+def anywhere(_: Any) -> Collection[str]:
+    """The default place of a part: any machine."""
+    return ()
+
+
+def as_it_is(_: Part, result: Result) -> Any:
+    """The default use of a result."""
+    return result
+
+
+def equally_long(_: Any) -> float:
+    """The default duration of a part."""
+    return 0.0
+
+
+def unwatched(_: Mapping[int, Any]) -> None:
+    """The default use of reports."""
+
+
 class Machines(Protocol):
     """Other machines that work on parts, such as the workers of a cluster."""
 
@@ -51,17 +74,17 @@ class Machines(Protocol):
         function: Callable[[Part], Result],
         parts: Sequence[Part],
         *,
-        at: Callable[[Part], Collection[str]],
-        take: Callable[[Part, Result], Taken],
-        weight: Callable[[Part], float],
-        watch: Callable[[Mapping[int, Any]], None],
+        at: Callable[[Part], Collection[str]] = anywhere,
+        take: Callable[[Part, Result], Taken] = as_it_is,
+        weight: Callable[[Part], float] = equally_long,
+        watch: Callable[[Mapping[int, Any]], None] = unwatched,
     ) -> list[Taken]:
         """Like `map_parts`, on these machines; a part whose machine is lost is repeated.
 
         Args:
             function: importable on every machine; reports its progress by `chainmark.cluster.working.watched`.
             parts: one piece of work each.
-            at: the addresses of the machines that can do a part.
+            at: the addresses of the machines that can do a part; none: any machine can.
             take: called here with every result as it arrives.
             weight: duration of a part, in any unit; the longest begin first.
             watch: called about ten times a second with the last report of each part that has sent any, by its index.
@@ -71,23 +94,15 @@ class Machines(Protocol):
         """
 
 
-def _nothing() -> None:
-    """The default of an optional callback."""
-
-
-def _as_it_is(_: Part, result: Result) -> Any:
-    return result
-
-
 def map_parts(
     function: Callable[[Part], Result],
     parts: Sequence[Part],
     executor: Executor,
     *,
-    weight: Callable[[Part], float] = lambda _: 0.0,
+    weight: Callable[[Part], float] = equally_long,
     watch: Callable[[], None] = _nothing,
     cancel: Callable[[], None] = _nothing,
-    take: Callable[[Part, Result], Taken] = _as_it_is,
+    take: Callable[[Part, Result], Taken] = as_it_is,
 ) -> list[Taken]:
     """The function's results, in the order of the parts, independent of the order of their completion.
 

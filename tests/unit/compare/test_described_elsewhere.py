@@ -25,12 +25,10 @@ class Messages:
     def __init__(self) -> None:
         self.parts = 0
 
-    def map(
-        self, function: Callable[[Any], Any], parts: Sequence[Any], *, take: Callable[[Any, Any], Any], **_: object
-    ) -> list[Any]:
+    def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         """The results, themselves messages."""
         self.parts += len(parts)
-        return [take(part, _sent(function(_sent(part)))) for part in parts]
+        return [_sent(function(_sent(part))) for part in parts]
 
 
 def _sent(item: Any) -> Any:

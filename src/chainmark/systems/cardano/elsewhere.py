@@ -109,14 +109,7 @@ class Elsewhere:
 
     def text_hash(self, file: LogFile) -> str:
         """The hash of a log's text, computed on a machine that has it."""
-        results: list[str] = self._machines.map(
-            text_hash,
-            [file],
-            at=lambda _: self._owners[file.name].at,
-            take=lambda _, digest: digest,
-            weight=lambda _: 0.0,
-            watch=lambda _: None,
-        )
+        results: list[str] = self._machines.map(text_hash, [file], at=lambda _: self._owners[file.name].at)
         return results[0]
 
 

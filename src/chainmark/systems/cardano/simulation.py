@@ -91,14 +91,7 @@ def simulator_on(machines: Machines | None) -> Simulate:
 
     def simulate(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, _threads: int) -> SimulatedMeans:
         portions = [Portion(scenario, blocks_per_batch, first_batch + number) for number in range(batches)]
-        made: list[SimulatedMeans] = machines.map(
-            simulate_there,
-            portions,
-            at=lambda _: (),
-            take=lambda _, means: means,
-            weight=lambda _: 0.0,
-            watch=lambda _: None,
-        )
+        made: list[SimulatedMeans] = machines.map(simulate_there, portions)
         normal, slow = ([row for means in made for row in rows(means)] for rows in (_normal, _slow))
         return SimulatedMeans(made[0].figures, normal, slow)
 
