@@ -15,6 +15,7 @@ import pytest
 
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.errors import InternalError
+from chainmark.core.parts import anywhere, as_it_is, equally_long, unwatched
 from chainmark.core.progress import Silent
 from chainmark.lab.protocols import Imported
 from chainmark.store.runs import UnfinishedRun
@@ -101,10 +102,10 @@ class Remote:
         function: Callable[[Part], Result],
         parts: Sequence[Part],
         *,
-        at: Callable[[Part], Collection[str]],
-        take: Callable[[Part, Result], Taken],
-        weight: Callable[[Part], float],
-        watch: Callable[[Mapping[int, Any]], None],
+        at: Callable[[Part], Collection[str]] = anywhere,
+        take: Callable[[Part, Result], Taken] = as_it_is,
+        weight: Callable[[Part], float] = equally_long,
+        watch: Callable[[Mapping[int, Any]], None] = unwatched,
     ) -> list[Taken]:
         """One part after the other."""
         taken = []
