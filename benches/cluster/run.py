@@ -3,8 +3,9 @@
 ``python benches/cluster/run.py [--gigabytes 1] [--hosts 8] [--workers 1 2] [--rounds 5] [--folder DIR]`` writes that
 much logs below DIR, starts a scheduler and workers of one thread each on loopback, imports the logs in turn by local
 threads and by as many workers, and deletes everything. Decoding is what the workers do; the rest of an import is done
-here in any case. The engine's overhead is the CPU time of all processes (client, scheduler, workers) over that of the
-threads, of both the whole import and its decoding. It fails only if two of the runs differ.
+here in any case. With ``--hosts 1``, the workers divide the log of one host. The engine's overhead is the CPU time of
+all processes (client, scheduler, workers) over that of the threads, of both the whole import and its decoding. It fails
+only if two of the runs differ.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ class Stages:
         """The cost, after the end of the last stage."""
         self.stage("end")
         place = next(place for place, (name, _, _) in enumerate(self.begun) if name.startswith("reading"))
+        # What workers found in the ranges of a host is put together here.
+        after = place + 1 + self.begun[place + 1][0].startswith("putting together")
         (_, first_s, first_cpu_s), (_, last_s, last_cpu_s) = self.begun[0], self.begun[-1]
-        (_, begun_s, begun_cpu_s), (_, ended_s, ended_cpu_s) = self.begun[place], self.begun[place + 1]
+        (_, begun_s, begun_cpu_s), (_, ended_s, ended_cpu_s) = self.begun[place], self.begun[after]
         return Cost(last_s - first_s, last_cpu_s - first_cpu_s, ended_s - begun_s, ended_cpu_s - begun_cpu_s, name)
 
 
@@ -144,7 +147,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="chainmark-bench-") as scratch:
         logs = Path(scratch) / "logs"
-        text_bytes = write_logs(logs, arguments.gigabytes, arguments.hosts, "none")
+        text_bytes = logs_of(logs, arguments.gigabytes, arguments.hosts)
         warm(sorted(logs.glob("node-*/*")))
         print(f"{text_bytes / 1e9:.2f} GB of text, {arguments.hosts} hosts, {os.cpu_count()} cores")
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}\n")
@@ -164,6 +167,15 @@ def main() -> None:
         print(f"\nload of the machine after: {os.getloadavg()[0]:.1f}")
     if len({cost.digest for costs in costs.values() for cost in costs}) > 1:
         sys.exit("error: the runs differ with who read the logs")
+
+
+def logs_of(folder: Path, gigabytes: float, hosts: int) -> int:
+    """Write logs; return the bytes of their text. Those of a single host are the first of a cluster of two."""
+    if hosts > 1:
+        return write_logs(folder, gigabytes, hosts, "none")
+    write_logs(folder, 2 * gigabytes, 2, "none")
+    shutil.rmtree(folder / "node-1")
+    return sum(path.stat().st_size for path in folder.glob("node-0/*"))
 
 
 def least(costs: Sequence[Cost], name: str) -> float:

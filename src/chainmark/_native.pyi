@@ -411,6 +411,32 @@ class TraceDecoder:
     def cancel(self) -> None:
         """End soon."""
 
+@final
+class RangeDecoder:
+    """A range of a log that is to be looked through: made, run once. Methods may be called from any thread."""
+
+    def __init__(self, order_json: str) -> None:
+        """Read the order, as crates/chainmark-trace/src/reader/ranges.rs describes it.
+
+        Raises:
+            ValueError: the order is none, or its range is no subtree of the file's hash.
+        """
+
+    def run(self) -> str | None:
+        """Decode the lines that begin in the range, write the findings and return the hash of its bytes.
+
+        None if it was cancelled.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
+
+    def progress(self) -> tuple[int, int]:
+        """Stored bytes and lines read so far."""
+
+    def cancel(self) -> None:
+        """End soon."""
+
 def scan_head(path: str, max_lines: int) -> str:
     """Return what a file's first lines tell, as JSON: crates/chainmark-trace/src/reader.rs, `Head`, describes it.
 

@@ -21,6 +21,7 @@ from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
 from chainmark.lab.hosts import hosts_on
 from chainmark.store.files import json_bytes
+from chainmark.systems.cardano import decoding_elsewhere
 from chainmark.systems.cardano.simulation import Simulator, simulator_on
 
 from tests.examples import NEED_A_CLUSTER, execute
@@ -79,6 +80,22 @@ def test_a_run_is_identical_on_one_two_and_four_machines_and_after_the_loss_of_a
         cluster.start_worker(3)
         wait_for_workers(seen, {"w2", "w3"})
         assert _imported_while_a_worker_hangs(cluster, logs, tmp_path / "hangs", is_killed=False) == expected
+        wait_for_workers(seen, {"w2"})
+
+
+def test_one_hosts_logs_are_divided_among_the_machines(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed while it reads a range is replaced by the others."""
+    logs = make_cluster(tmp_path / "logs", hosts=2, slots=600)
+    shutil.rmtree(logs / "node-1")
+    expected = imported(logs, tmp_path / "here", None)
+    monkeypatch.setattr(decoding_elsewhere, "LEAST_RANGE_BYTES", 1 << 16)
+    with watching(cluster) as seen:
+        cluster.start_worker(3)
+        wait_for_workers(seen, {"w2", "w3"})
+        assert imported(logs, tmp_path / "2", cluster.address) == expected
+        assert _imported_while_a_worker_hangs(cluster, logs, tmp_path / "killed", is_killed=True) == expected
         wait_for_workers(seen, {"w2"})
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,27 @@ def test_a_killed_generator_is_named_and_its_part_of_the_load_is_lost(kind: Leve
         assert step.outcome is StepOutcome.GENERATOR_LIMITED
         again = run_step(_order(server.url, kind, order.level.value), make_engine=generators.make)
         assert (again.counts.failed, [generator.lost for generator in again.generators]) == (0, ["", ""])
+
+
+class Endless(Process):
+    """A generator that never reports the end of its load."""
+
+    def ask(self, command: str, argument: Any = None) -> dict[str, Any]:
+        """Its reply."""
+        reply = super().ask(command, argument)
+        return {"answer": {**reply["answer"], "phase": "measuring"}} if command == "progress" else reply
+
+
+def test_a_generator_whose_load_does_not_end_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, so that no later step has its load too."""
+    monkeypatch.setattr("chainmark.capacity.generators._OVERDUE_S", 0.0)
+    endless = Endless()
+    with serving(QUICK) as server, Generators((Process(), endless)) as both:
+        order = replace(_order(server.url, CLIENTS, 4.0), drain_s=0.5, timeout_s=0.5)
+        result = run_step(order, make_engine=both.make)
+        (error,) = [error for error in result.errors if error.kind == GENERATOR_LIMIT]
+        assert error.detail == "generator 2 of 2 was lost: its load did not end within 2.2 s"
+        assert endless.pid == 0
 
 
 @pytest.mark.quiet

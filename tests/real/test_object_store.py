@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from s3fs import S3FileSystem
 import chainmark as cm
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.store.objects import RANGE_BYTES, listed_files
-from chainmark.systems.cardano.decoding import HostPart, HostReader
+from chainmark.systems.cardano import decoding_elsewhere
+from chainmark.systems.cardano.decoders import HostPart, HostReader
 
 from tests.real.dask_cluster import local_cluster, wait_for_workers, watching
 from tests.real.object_store import BUCKET, object_store
@@ -22,9 +24,10 @@ ADDRESS = f"s3://{BUCKET}/cluster"
 
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder behind the bucket, with the logs of a cluster: several files per host, some of them compressed."""
+    """The folder behind the bucket: a cluster with several, partly compressed, files per host, and one of one host."""
     folder = tmp_path_factory.mktemp("bucket")
     make_cluster(folder / "cluster", hosts=4, faults=("corrupt:node-1=1%",), rotation="4000", compression="gzip")
+    shutil.rmtree(make_cluster(folder / "one", hosts=2) / "node-1")
     return folder
 
 
@@ -61,6 +64,10 @@ def test_the_run_is_that_of_the_folder_wherever_it_is_decoded(
             cluster.start_worker(number, environment=server)
         wait_for_workers(seen, {"w2", "w3"})
         assert imported(ADDRESS, tmp_path / "workers", cluster.address) == expected
+        # Of a log that is most of the work each worker copies the ranges that it reads.
+        one = imported(bucket / "one", tmp_path / "one")
+        monkeypatch.setattr(decoding_elsewhere, "LEAST_RANGE_BYTES", 1 << 16)
+        assert imported(f"s3://{BUCKET}/one", tmp_path / "ranges", cluster.address) == one
 
 
 @pytest.mark.usefixtures("server")
@@ -128,6 +135,10 @@ def test_a_copy_consists_of_all_ranges_and_ends_when_nobody_wants_it(tmp_path: P
     assert (file.name, file.size_bytes) == ("node-0/stdout", len(content))
     file.copy(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == content
+    file.copy(tmp_path / "copy", begin=9, end=21)  # also the byte before it, and the rest of the line that it ends in
+    copied = (tmp_path / "copy").read_bytes()
+    assert copied == bytes(8) + content[8 : len(copied)]
+    assert content.index(b"\n", 21) < len(copied) < len(content)
     file.copy(tmp_path / "copy", lambda: True)
     assert (tmp_path / "copy").read_bytes() == b""
     reader = HostReader(HostPart("node-0", '{"files": []}', len(content), stored=(file,), copies=""))

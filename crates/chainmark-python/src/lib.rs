@@ -38,5 +38,5 @@ mod _native {
     #[pymodule_export]
     use super::synth::{ClusterLogs, fault_kinds};
     #[pymodule_export]
-    use super::trace::{TraceDecoder, scan_head};
+    use super::trace::{RangeDecoder, TraceDecoder, scan_head};
 }

@@ -1,6 +1,7 @@
 //! Decodes log files as one host's and prints the speed: `decode_speed [--events OUT.parquet] FILE...`. With
 //! `--events`, everything that an import computes of a host is computed, and every event written.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ fn decode(files: &[PathBuf], out: &Path) -> Result<HostCounts, Box<dyn Error>> {
     let order = HostRequest {
         host: "host".to_owned(),
         files: files.to_vec(),
+        findings: BTreeMap::new(),
         threads: threads(),
         published_rules: false,
         system_start_ns: 0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ReadError, Result};
 use crate::wrapper::Wrapper;
@@ -16,7 +16,7 @@ pub const MAX_NAMES: usize = 16;
 /// Maximum number of distinct local addresses.
 pub const MAX_ADDRESSES: usize = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Container {
     Plain,

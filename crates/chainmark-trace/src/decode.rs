@@ -14,7 +14,7 @@ mod shown;
 use std::borrow::Cow;
 
 pub use problem::Problem;
-pub use scout::{Findings, Name, Scout, Scouted};
+pub use scout::{Findings, Name, PackedFindings, Scout, Scouted};
 
 use crate::accounting::HostCounts;
 use crate::event::{Event, Fact};

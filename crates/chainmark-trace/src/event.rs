@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A block's header hash.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hash(pub [u8; 32]);
 
 impl fmt::Display for Hash {
@@ -22,7 +24,7 @@ impl fmt::Debug for Hash {
 }
 
 /// A process's counters and gauges, absolute, as the node reads them about once a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     pub cpu_centiseconds: u64,
     pub gc_centiseconds: u64,
@@ -42,7 +44,7 @@ pub struct Resources {
 }
 
 /// A block by its hash and its slot, "HASH@SLOT"; some messages leave the slot out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     pub block: Hash,
     pub slot: Option<u64>,
@@ -55,8 +57,8 @@ pub struct Peer<'a> {
     pub remote: Option<&'a str>,
 }
 
-/// The content of one line.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The content of one line. Its peer is stored apart from it, as `OwnedEvent` does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Fact<'a> {
     Resources(Resources),
     /// The forge loop begins its round; old nodes log the ledger's figures here.
@@ -101,18 +103,21 @@ pub enum Fact<'a> {
         slot: u64,
         block_no: u64,
         block: Hash,
+        #[serde(skip)]
         peer: Peer<'a>,
     },
     /// `head` is the last block of the requested fragment, `length` its number of blocks.
     Requested {
         head: Hash,
         length: u64,
+        #[serde(skip)]
         peer: Peer<'a>,
     },
     /// Old nodes do not log the size.
     Fetched {
         block: Hash,
         size_bytes: Option<u64>,
+        #[serde(skip)]
         peer: Peer<'a>,
     },
     Announced {
@@ -213,8 +218,10 @@ pub struct Event<'a> {
 }
 
 /// An event that outlives its line.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct OwnedEvent {
+    /// Stored with the lines, which all have one.
+    #[serde(skip)]
     pub at_ns: i64,
     fact: Fact<'static>,
     local: Option<Box<str>>,

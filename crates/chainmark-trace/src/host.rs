@@ -1,6 +1,7 @@
 //! One host's logs, read once: its slot records, the timelines of its blocks, its record of the chain and, on request,
 //! every event, as Parquet.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
 use crate::events_out::EventTable;
 use crate::links::{Links, LinksSummary};
-use crate::reader::{Division, read_host};
+use crate::reader::{Division, read_ranges};
 use crate::rounds::Rounds;
 use crate::time_filter::TimeFilter;
 use crate::timeline::{Clock, GROUP_ROWS, Timeline, TimelineSummary};
@@ -32,6 +33,9 @@ const EARLIEST_ROUND_NS: i64 = 3_600_000_000_000;
 pub struct HostRequest {
     pub host: String,
     pub files: Vec<PathBuf>,
+    /// What other machines found in the ranges of a file, in order; other files are read here.
+    #[serde(default)]
+    pub findings: BTreeMap<PathBuf, Vec<PathBuf>>,
     /// How many threads its files are divided among.
     #[serde(default = "one_thread")]
     pub threads: usize,
@@ -135,7 +139,8 @@ pub struct HostSummary {
 pub fn decode_host(order: &HostRequest, clock: Clock, control: &Control) -> Result<HostSummary> {
     let mut folds = Folds::new(order, clock)?;
     let division = Division::new(order.threads);
-    let counts = read_host(&order.files, division, control, &mut |event, place| folds.listen(event, place, control));
+    let listen = &mut |event: &Event<'_>, place| folds.listen(event, place, control);
+    let counts = read_ranges(&order.files, &order.findings, division, control, listen);
     if let Some(failure) = folds.failure {
         return Err(failure);
     }
@@ -343,6 +348,7 @@ mod tests {
         let mut order = HostRequest {
             host: "node-7".to_owned(),
             files: Vec::new(),
+            findings: BTreeMap::new(),
             threads: 1,
             published_rules: false,
             system_start_ns: 0,

@@ -1,10 +1,12 @@
 //! Stored files as text: recognised by their first bytes, hashed while they are read.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use blake3::hazmat::HasherExt as _;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -30,9 +32,12 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The bytes of a file as they are stored.
 struct Stored<'a> {
-    file: File,
+    file: io::Take<File>,
+    /// Of the bytes in `counted`.
     hasher: Option<blake3::Hasher>,
-    bytes: u64,
+    counted: Range<u64>,
+    /// In the file, of the next byte.
+    position: u64,
     control: &'a Control,
     /// The storage's own failure, which decompressors pass on as if it were theirs.
     failure: Option<io::Error>,
@@ -52,10 +57,11 @@ impl Read for Stored<'_> {
             }
         };
         if let Some(hasher) = &mut self.hasher {
-            hasher.update(&buffer[..count]);
-            self.control.bytes.fetch_add(count as u64, Ordering::Relaxed);
+            let counted = &buffer[..self.counted.end.saturating_sub(self.position).min(count as u64) as usize];
+            hasher.update(counted);
+            self.control.bytes.fetch_add(counted.len() as u64, Ordering::Relaxed);
         }
-        self.bytes += count as u64;
+        self.position += count as u64;
         Ok(count)
     }
 }
@@ -109,9 +115,9 @@ impl<'a> Input<'a> {
     /// Opens a file. `whole` files are read to their end and hashed, and their bytes reported to `control`.
     pub fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
         let failed = |error| ReadError::storage(path, error);
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(failed)?.take(u64::MAX);
         let hasher = whole.then(blake3::Hasher::new);
-        let mut stored = Stored { file, hasher, bytes: 0, control, failure: None };
+        let mut stored = Stored { file, hasher, counted: 0..u64::MAX, position: 0, control, failure: None };
         let mut head = Vec::new();
         while head.len() < 4 {
             let mut bytes = [0; 4];
@@ -142,6 +148,43 @@ impl<'a> Input<'a> {
             (Source::Plain(Box::new(stored)), Container::Plain)
         };
         Ok(Self { path: path.to_owned(), source, head: plain_head, begun: false, damage: None, container })
+    }
+
+    /// Opens a plain file of this size at a range, whose bytes are hashed as a part of the file's; whether a line begins
+    /// there.
+    pub fn open_range(path: &Path, control: &'a Control, range: Range<u64>, size: u64) -> Result<(Self, bool)> {
+        let failed = |error| ReadError::storage(path, error);
+        let mut file = File::open(path).map_err(failed)?;
+        let mut before = [b'\n'];
+        if range.start > 0 {
+            file.seek(SeekFrom::Start(range.start - 1)).map_err(failed)?;
+            file.read_exact(&mut before).map_err(failed)?;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(range.start);
+        let stored = Stored {
+            file: file.take(size - range.start),
+            hasher: Some(hasher),
+            position: range.start,
+            counted: range.clone(),
+            control,
+            failure: None,
+        };
+        let input = Self {
+            path: path.to_owned(),
+            source: Source::Plain(Box::new(stored)),
+            head: Vec::new(),
+            begun: range.start > 0,
+            damage: None,
+            container: Container::Plain,
+        };
+        Ok((input, before == *b"\n"))
+    }
+
+    /// In a plain file, of the next byte of text.
+    pub fn position(&mut self) -> u64 {
+        let unread = self.head.len() as u64;
+        self.stored().position - unread
     }
 
     /// Fills `buffer` as far as there is text; it is only partly filled at the end.
@@ -191,7 +234,7 @@ impl<'a> Input<'a> {
     /// positions are whole trees of BLAKE3, others leave pieces at both ends that take longer.
     pub fn to_next(&self, block: usize) -> usize {
         match &self.source {
-            Source::Plain(stored) => block - (stored.bytes as usize - self.head.len()) % block,
+            Source::Plain(stored) => block - (stored.position as usize - self.head.len()) % block,
             _ => block,
         }
     }
@@ -221,7 +264,19 @@ impl<'a> Input<'a> {
             }
         }
         let blake3 = stored.hasher.take().map(|hasher| hasher.finalize().to_hex().to_string());
-        Ok(Finished { stored_bytes: stored.bytes, blake3: blake3.unwrap_or_default(), damage })
+        Ok(Finished { stored_bytes: stored.position, blake3: blake3.unwrap_or_default(), damage })
+    }
+
+    /// Ends the reading of a range; the hash of its bytes as a subtree of the file's.
+    pub fn finish_range(mut self) -> Result<[u8; 32]> {
+        let path = self.path.clone();
+        let stored = self.stored();
+        let is_complete = stored.position >= stored.counted.end;
+        let hasher = stored.hasher.take().filter(|_| is_complete).ok_or_else(|| {
+            let shorter = io::Error::new(io::ErrorKind::UnexpectedEof, "it became shorter while it was read");
+            ReadError::storage(&path, shorter)
+        })?;
+        Ok(hasher.finalize_non_root())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The files of one host, line by line, in time order.
 
+mod ranges;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,9 +15,11 @@ use crate::control::Control;
 use crate::decode::{Decoder, Findings, Line, MAX_LINE, Name, Problem, Scout, Scouted};
 use crate::error::{ReadError, Result};
 use crate::event::{Event, Fact, Place};
-use crate::input::Input;
+use crate::input::{Finished, Input};
 use crate::text::{Text, TextBuffer};
 use crate::wrapper::Wrapper;
+use ranges::RangeLines;
+pub use ranges::{RangeError, RangeRequest, look_through_range};
 
 /// Size of text that is read together; a processor's second-level cache holds it and its bitmaps.
 const CHUNK: usize = 256 << 10;
@@ -46,14 +50,56 @@ impl Division {
     }
 }
 
+/// Where a file is read.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    Stored(&'a Path),
+    /// Others looked through its ranges.
+    Ranges(&'a Path, &'a [PathBuf]),
+}
+
+impl<'a> Source<'a> {
+    fn path(self) -> &'a Path {
+        match self {
+            Self::Stored(path) | Self::Ranges(path, _) => path,
+        }
+    }
+
+    fn open(self, control: &'a Control, whole: bool) -> Result<Lines<'a>> {
+        match self {
+            Self::Stored(path) => Lines::open(path, control, whole),
+            Self::Ranges(_, findings) => Ok(Lines::Ranges(RangeLines::new(findings))),
+        }
+    }
+}
+
 /// Reads the files of one host, in the order of the first time stamps in them, and passes every event to `listen` in
 /// line order. The file of a position is an index into the accounting's files.
+///
+/// # Errors
+/// A file cannot be read, or the reading was cancelled.
 pub fn read_host(
     files: &[PathBuf],
     division: Division,
     control: &Control,
     listen: &mut dyn FnMut(&Event<'_>, Place),
 ) -> Result<HostCounts> {
+    read_ranges(files, &BTreeMap::new(), division, control, listen)
+}
+
+/// The same, of files of which `findings` has the results of `look_through_range` for all ranges in order, if it has any.
+///
+/// # Errors
+/// A file cannot be read, or the reading was cancelled.
+pub fn read_ranges(
+    files: &[PathBuf],
+    findings: &BTreeMap<PathBuf, Vec<PathBuf>>,
+    division: Division,
+    control: &Control,
+    listen: &mut dyn FnMut(&Event<'_>, Place),
+) -> Result<HostCounts> {
+    let source = |path| findings.get(path).map_or(Source::Stored(path), |ranges| Source::Ranges(path, ranges));
+    let sources: Vec<Source<'_>> = files.iter().map(|path| source(path)).collect();
     let mut reader = HostReader {
         decoder: Decoder::default(),
         division,
@@ -63,8 +109,8 @@ pub fn read_host(
         malformed_lines: Vec::new(),
         files: Vec::new(),
     };
-    for (first_ns, path) in in_time_order(files, control)? {
-        reader.file(&path, first_ns)?;
+    for (first_ns, source) in in_time_order(&sources, control)? {
+        reader.file(source, first_ns)?;
     }
     reader.end();
     let mut counts = reader.decoder.counts();
@@ -77,20 +123,18 @@ pub fn read_host(
 }
 
 /// Files without any time stamp come last.
-fn in_time_order(files: &[PathBuf], control: &Control) -> Result<Vec<(Option<i64>, PathBuf)>> {
-    let mut ordered = Vec::with_capacity(files.len());
-    for path in files {
+fn in_time_order<'a>(sources: &[Source<'a>], control: &'a Control) -> Result<Vec<(Option<i64>, Source<'a>)>> {
+    let mut ordered = Vec::with_capacity(sources.len());
+    for source in sources {
         let mut decoder = Decoder::default();
-        let mut lines = Lines::open(path, control, false)?;
+        let mut lines = source.open(control, false)?;
         lines.each(control, |piece| {
             piece.decode(&mut decoder);
             if decoder.first_ns().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        ordered.push((decoder.first_ns(), path.clone()));
+        ordered.push((decoder.first_ns(), *source));
     }
-    ordered.sort_by(|(one, one_path), (other, other_path)| {
-        (one.is_none(), one, one_path).cmp(&(other.is_none(), other, other_path))
-    });
+    ordered.sort_by_key(|(first_ns, source)| (first_ns.is_none(), *first_ns, source.path()));
     Ok(ordered)
 }
 
@@ -125,10 +169,10 @@ struct HostReader<'a> {
 }
 
 impl HostReader<'_> {
-    fn file(&mut self, path: &Path, first_ns: Option<i64>) -> Result<()> {
+    fn file(&mut self, source: Source<'_>, first_ns: Option<i64>) -> Result<()> {
         let mut place = Place { file: self.files.len() as u32, line: 0 };
-        let name = path.to_string_lossy();
-        let mut lines = Lines::open(path, self.control, true)?;
+        let name = source.path().to_string_lossy();
+        let mut lines = source.open(self.control, true)?;
         lines.divide(self.division);
         lines.each(self.control, |piece| {
             place.line += 1;
@@ -143,9 +187,7 @@ impl HostReader<'_> {
             }
             ControlFlow::Continue(())
         })?;
-        let text_bytes = lines.pieces.text_bytes;
-        let container = lines.pieces.input.container;
-        let finished = lines.pieces.input.finish()?;
+        let (container, text_bytes, finished) = lines.finish()?;
         self.files.push(FileCounts {
             path: name.into_owned(),
             stored_bytes: finished.stored_bytes,
@@ -231,31 +273,42 @@ impl<'a> Piece<'a> {
 }
 
 /// The lines of one file.
-struct Lines<'a> {
-    pieces: Pieces<'a>,
-    division: Division,
+enum Lines<'a> {
+    Stored(Pieces<'a>, Division),
+    Ranges(RangeLines<'a>),
 }
 
 impl<'a> Lines<'a> {
     fn open(path: &Path, control: &'a Control, whole: bool) -> Result<Self> {
-        let input = Input::open(path, control, whole)?;
-        let division = Division::new(1);
-        Ok(Self { pieces: Pieces { input, piece_bytes: CHUNK, text_bytes: 0, skipping: false }, division })
+        Ok(Self::Stored(Pieces::new(Input::open(path, control, whole)?), Division::new(1)))
     }
 
-    fn divide(&mut self, division: Division) {
-        self.division = division;
-        self.pieces.piece_bytes = division.piece_bytes.max(1);
+    fn divide(&mut self, wanted: Division) {
+        if let Self::Stored(pieces, division) = self {
+            *division = wanted;
+            pieces.piece_bytes = wanted.piece_bytes.max(1);
+        }
+    }
+
+    fn finish(self) -> Result<(Container, u64, Finished)> {
+        match self {
+            Self::Stored(pieces, _) => Ok((pieces.input.container, pieces.text_bytes, pieces.input.finish()?)),
+            Self::Ranges(ranges) => ranges.finish(),
+        }
     }
 
     /// Reports every line until there is none, or `tell` stops.
     fn each(&mut self, control: &Control, mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>) -> Result<()> {
-        if self.division.threads > 1 {
-            return each_divided(&mut self.pieces, self.division.scouts(), control, &mut tell);
+        let (pieces, division) = match self {
+            Self::Stored(pieces, division) => (pieces, *division),
+            Self::Ranges(ranges) => return ranges.each(control, &mut tell),
+        };
+        if division.threads > 1 {
+            return each_divided(pieces, division.scouts(), control, &mut tell);
         }
-        let mut buffer = self.pieces.buffer();
+        let mut buffer = pieces.buffer();
         loop {
-            let text_piece = self.pieces.next(&mut buffer, control)?;
+            let text_piece = pieces.next(&mut buffer, control)?;
             if text_piece.tell(&buffer, control, &mut tell).is_break() || text_piece.is_last {
                 return Ok(());
             }
@@ -403,7 +456,11 @@ struct TextPiece {
     too_long: bool,
 }
 
-impl Pieces<'_> {
+impl<'a> Pieces<'a> {
+    fn new(input: Input<'a>) -> Self {
+        Self { input, piece_bytes: CHUNK, text_bytes: 0, skipping: false }
+    }
+
     fn buffer(&self) -> TextBuffer {
         TextBuffer::new(self.piece_bytes + BEGUN)
     }
@@ -533,7 +590,7 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
     }
     let wrapper = decoder.take_wrapper();
     let counts = decoder.counts();
-    let container = lines.pieces.input.container;
+    let (container, _, finished) = lines.finish()?;
     Ok(Head {
         container,
         wrapper,
@@ -551,6 +608,6 @@ pub fn scan_head(path: &Path, max_lines: u64) -> Result<Head> {
         network_magic: counts.network_magic,
         problem,
         backward,
-        damage: lines.pieces.input.finish()?.damage,
+        damage: finished.damage,
     })
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,7 @@ fn order() -> (PathBuf, HostRequest) {
     let order = HostRequest {
         host: "node-7".to_owned(),
         files,
+        findings: BTreeMap::new(),
         threads: 1,
         published_rules: false,
         system_start_ns: 1_770_317_536_000_000_000,

@@ -36,6 +36,8 @@ _EXCHANGES = 5
 # Longer than any reply takes, including one with the records of a whole step.
 _SILENT_S = 30.0
 _END_S = 5.0
+# After the last response that can still arrive; a busy machine is late.
+_OVERDUE_S = 30.0
 _READ_BYTES = 1 << 20
 # An error of these commands is caused by the order or the network; later ones are caused by the generator.
 _MAY_BE_REFUSED = ("make", "start")
@@ -288,6 +290,7 @@ class _ManyEngines:
     def __init__(self, places: Sequence[Place], order: dict[str, Any], order_json: str) -> None:
         self._places, self._order, self._order_json = places, order, order_json
         self._planned_s = order["warm_up_s"] + order["duration_s"]
+        self._latest_s = self._planned_s + order["drain_s"] + order["timeout_s"] + _OVERDUE_S
         self._begin_ns = 0
         self._ended = self._stopped = False
         self._seen: list[dict[str, Any]] = [{} for _ in places]
@@ -350,9 +353,22 @@ class _ManyEngines:
         """Whether one of them still sends or waits; queries them."""
         if not self._ended:
             self._look()
-            alive = [seen for index, seen in enumerate(self._seen) if index not in self._lost]
-            self._ended = all(seen.get("phase") == "done" for seen in alive)
+            if self._elapsed_s() > self._latest_s:
+                self._give_up()
+            self._ended = not self._unfinished()
         return not self._ended
+
+    def _unfinished(self) -> list[int]:
+        return [
+            index for index, seen in enumerate(self._seen) if index not in self._lost and seen.get("phase") != "done"
+        ]
+
+    def _give_up(self) -> None:
+        """End the generators whose load does not end by itself."""
+        for index in self._unfinished():
+            why = f"its load did not end within {units.duration(self._latest_s)}"
+            self._lost[index] = _Lost(why, self._elapsed_s())
+            self._places[index].close()
 
     def progress(self) -> str:
         """The state that :meth:`running` read last."""

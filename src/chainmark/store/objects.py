@@ -13,6 +13,8 @@ from chainmark.core.storage import storage_errors
 
 # A file is read in ranges of this size.
 RANGE_BYTES = 8 << 20
+# Where a line is continued behind a range.
+_LINE_BYTES = 64 << 10
 _IDENTITIES = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "updated", "mtime", "modify")
 CREDENTIALS_HINT = "every machine that reads it needs access: see the documentation of fsspec for this kind of storage"
 
@@ -38,20 +40,31 @@ class StoredFile:
             system, path = _opened(self.address)
             return b"" if self.size_bytes == 0 else bytes(system.cat_file(path, start=0, end=most_bytes))
 
-    def copy(self, target: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Copy it to a file of this machine.
+    def copy(
+        self, target: Path, is_cancelled: Callable[[], bool] = lambda: False, begin: int = 0, end: int | None = None
+    ) -> None:
+        """Copy it, or the lines that begin in a range, to the same positions in a file of this machine.
 
         Args:
             is_cancelled: whether nobody wants it any more; the copy is then incomplete.
+            end: of the range; None copies to the end of the file.
 
         Raises:
             EnvironmentFailure: it was changed since it was listed, or cannot be read; or the target cannot be written.
         """
+        position = max(begin - 1, 0)  # a line begins after a newline
+        wanted_end = self.size_bytes if end is None else end
+        last = b""
         with storage_errors(target), target.open("wb", buffering=0) as writer:
-            for begin in range(0, self.size_bytes, RANGE_BYTES):
+            writer.seek(position)
+            while position < self.size_bytes and (position < wanted_end or b"\n" not in last):
                 if is_cancelled():
                     return
-                writer.write(self._range(begin, min(begin + RANGE_BYTES, self.size_bytes)))
+                step = min(RANGE_BYTES, wanted_end - position) if position < wanted_end else _LINE_BYTES
+                last = self._range(position, min(position + step, self.size_bytes))
+                writer.write(last)
+                position += len(last)
+                last = last if position > wanted_end else last[-1:]
         with _failures(self.address):
             system, path = _opened(self.address)
             system.invalidate_cache()

@@ -7,6 +7,8 @@
 
 use std::cell::Cell;
 
+use serde::{Deserialize, Serialize};
+
 use crate::decode::opening::Opened;
 use crate::decode::{Core, Line};
 use crate::event::OwnedEvent;
@@ -45,12 +47,26 @@ struct Finding {
     class: Class,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Class {
     /// For the decoder.
     Other,
     Ignored,
     Event,
+}
+
+/// Findings on their way to another machine, column by column, which compresses better.
+#[derive(Serialize, Deserialize)]
+pub struct PackedFindings {
+    classes: Vec<Class>,
+    /// Times of the lines but those for the decoder, each less the previous one.
+    steps_ns: Vec<i64>,
+    name_indices: Vec<u16>,
+    /// Lengths of the lines for the decoder, whose text is not among the findings.
+    lengths: Vec<u32>,
+    events: Vec<OwnedEvent>,
+    hosts: Vec<(usize, Box<[u8]>)>,
+    names: Vec<NameTexts>,
 }
 
 /// A namespace and kind, as a scout reports it, and the class of its lines.
@@ -70,8 +86,13 @@ pub struct Scouted<'a> {
 }
 
 impl Scout {
-    /// Decodes the lines of a piece, whose bounds are in `lines`, reusing the findings of another.
-    pub fn look(&mut self, text: &Text<'_>, lines: impl Iterator<Item = (usize, usize)>, findings: &mut Findings) {
+    /// Decodes the lines of a piece, whose bounds are in `lines`, reusing the findings of another; how many there are.
+    pub fn look(
+        &mut self,
+        text: &Text<'_>,
+        lines: impl Iterator<Item = (usize, usize)>,
+        findings: &mut Findings,
+    ) -> u64 {
         findings.clear();
         for (start, end) in lines {
             self.line(text, start, end, findings);
@@ -79,6 +100,7 @@ impl Scout {
         let names = self.core.routes.names_behind(self.names_reported);
         findings.names.extend(names.map(|(ns, kind)| (ns.into(), kind.into())));
         self.names_reported += findings.names.len();
+        findings.lines.len() as u64
     }
 
     #[inline(always)]
@@ -119,6 +141,32 @@ impl Findings {
         self.names.clear();
     }
 
+    /// Packs everything, and appends the lines that are left to the decoder to `text`, each with a newline.
+    pub fn pack(&mut self, from: &Text<'_>, text: &mut Vec<u8>) -> PackedFindings {
+        let (mut steps_ns, mut name_indices, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut last_ns = 0;
+        for line in &self.lines {
+            if line.class == Class::Other {
+                text.extend_from_slice(&from.bytes[line.start as usize..line.end as usize]);
+                text.push(b'\n');
+                lengths.push(line.end - line.start);
+            } else {
+                steps_ns.push(line.at_ns.wrapping_sub(last_ns));
+                name_indices.push(line.name);
+                last_ns = line.at_ns;
+            }
+        }
+        PackedFindings {
+            classes: self.lines.iter().map(|line| line.class).collect(),
+            steps_ns,
+            name_indices,
+            lengths,
+            events: std::mem::take(&mut self.events),
+            hosts: std::mem::take(&mut self.hosts),
+            names: std::mem::take(&mut self.names),
+        }
+    }
+
     /// Removes the names that the scout met for the first time; they follow those of its earlier pieces.
     pub fn take_names(&mut self) -> impl Iterator<Item = Name> + '_ {
         self.names.drain(..).map(|(ns, kind)| Name { ns, kind, routed: Cell::new(None) })
@@ -140,6 +188,37 @@ impl Findings {
             });
             (line.start as usize, line.end as usize, scouted)
         })
+    }
+}
+
+impl PackedFindings {
+    /// The findings, in a text of this size with only the lines for the decoder; None if the columns do not fit.
+    pub fn unpack(self, known_names: usize, text_bytes: usize) -> Option<Findings> {
+        let Self { classes, steps_ns, name_indices, lengths, mut events, hosts, names } = self;
+        let (mut steps_ns, mut name_indices, mut lengths) =
+            (steps_ns.into_iter(), name_indices.into_iter(), lengths.into_iter());
+        let (mut at_ns, mut start, mut count) = (0_i64, 0_u32, 0);
+        let mut lines = Vec::with_capacity(classes.len());
+        for class in classes {
+            let mut line = Finding { at_ns: 0, start, end: start, name: 0, class };
+            if class == Class::Other {
+                line.end = start.checked_add(lengths.next()?)?;
+                start = line.end.checked_add(1)?;
+            } else {
+                at_ns = at_ns.wrapping_add(steps_ns.next()?);
+                (line.at_ns, line.name) = (at_ns, name_indices.next()?);
+                if usize::from(line.name) >= known_names + names.len() {
+                    return None;
+                }
+            }
+            if class == Class::Event {
+                events.get_mut(count)?.at_ns = at_ns;
+                count += 1;
+            }
+            lines.push(line);
+        }
+        let fits = count == events.len() && start as usize == text_bytes;
+        fits.then_some(Findings { lines, events, hosts, names })
     }
 }
 

@@ -4,7 +4,7 @@
 use chainmark_trace::reader::Division;
 use proptest::prelude::*;
 
-use crate::log_lines::{Folder, gzip, line, line_at, quoted, read_divided, zstd};
+use crate::log_lines::{Folder, gzip, line, line_at, quoted, read_divided, read_in_ranges, zstd};
 use crate::repeats;
 
 const UNDIVIDED: Division = Division { threads: 1, piece_bytes: 4_096 };
@@ -49,6 +49,7 @@ proptest! {
         pack in 0..3_usize,
         threads in 2..5_usize,
         piece_bytes in 1..6_000_usize,
+        range_bits in 10..15_u32,
     ) {
         let mut text = lines.join(&b'\n');
         text.extend_from_slice(if ends { b"\n" } else { b"" });
@@ -63,6 +64,9 @@ proptest! {
         let whole_bytes = if pack == 0 { UNDIVIDED.piece_bytes } else { piece_bytes };
         let undivided = read_divided(&files, Division { threads: 1, piece_bytes: whole_bytes });
         prop_assert!(undivided.1.check().is_ok());
+        if pack == 0 {
+            prop_assert_eq!(&read_in_ranges(&files, 1 << range_bits), &undivided);
+        }
         prop_assert_eq!(read_divided(&files, Division { threads, piece_bytes }), undivided);
     }
 }
@@ -79,6 +83,7 @@ fn of_too_many_names_the_first_of_the_file_are_retained() {
     let counts = &undivided.1;
     assert_eq!((counts.names.len(), counts.local_addresses.len()), (16, 64));
     assert!(counts.ignored_by_message["other"] > 2_000);
+    assert_eq!(read_in_ranges(&files, 1 << 14), undivided);
     for (threads, piece_bytes) in [(2, 256 << 10), (2, 3_000), (3, 20_000), (8, 500)] {
         assert_eq!(read_divided(&files, Division { threads, piece_bytes }), undivided);
     }

@@ -1,12 +1,13 @@
 //! Log lines in the documented shapes, and files of them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use chainmark_trace::accounting::{Container, HostCounts};
 use chainmark_trace::control::Control;
 use chainmark_trace::event::{Event, Place};
-use chainmark_trace::reader::{Division, read_host};
+use chainmark_trace::reader::{Division, RangeRequest, look_through_range, read_host, read_ranges, scan_head};
 
 pub const HASH: &str = "a1e88dba00b72362da126842045a0155b72f358656e69a81d60cfd25f81b7ccd";
 pub const PARENT: &str = "140dd66638889ddac93bec38b560e021f4a535b935911a7e909cb86f26c0788e";
@@ -75,7 +76,40 @@ pub fn read(files: &[PathBuf]) -> (Vec<(String, Place)>, HostCounts) {
     if result.1.files.iter().all(|file| file.container == Container::Plain) {
         assert_eq!(result, read_divided(files, Division { threads: 3, piece_bytes: 700 }));
     }
+    let most_bytes = result.1.files.iter().map(|file| file.stored_bytes).max().unwrap_or_default();
+    assert_eq!(result, read_in_ranges(files, (most_bytes / 16).next_power_of_two().max(1 << 10)));
     result
+}
+
+/// The same, of plain files looked through range by range, and of others each by itself.
+pub fn read_in_ranges(files: &[PathBuf], range_bytes: u64) -> (Vec<(String, Place)>, HostCounts) {
+    let folder = Folder::new();
+    let mut findings = BTreeMap::new();
+    for (number, path) in files.iter().enumerate() {
+        let stored_bytes = std::fs::metadata(path).expect("the file can be read").len();
+        let is_plain = scan_head(path, 1).expect("the file can be read").container == Container::Plain;
+        let ranges: Vec<_> = match is_plain && stored_bytes > range_bytes {
+            true => {
+                let begins = (0..stored_bytes).step_by(range_bytes as usize);
+                begins.map(|begin| Some(begin..stored_bytes.min(begin + range_bytes))).collect()
+            }
+            false => vec![None],
+        };
+        // The last one first: none knows of another.
+        for (place, range) in ranges.iter().enumerate().rev() {
+            let findings_out = folder.path(&format!("{number}-{place}"));
+            let request = RangeRequest { path: path.clone(), range: range.clone(), stored_bytes, findings_out };
+            request.check().expect("the range is a subtree");
+            look_through_range(&request, &Control::default()).expect("the range can be read");
+        }
+        let outs = (0..ranges.len()).map(|place| folder.path(&format!("{number}-{place}")));
+        findings.insert(path.clone(), outs.collect());
+    }
+    let mut events = Vec::new();
+    let mut listen = |event: &Event<'_>, place| events.push((event_text(event), place));
+    let (division, control) = (Division::new(1), Control::default());
+    let counts = read_ranges(files, &findings, division, &control, &mut listen).expect("the findings can be read");
+    (events, counts)
 }
 
 pub fn read_divided(files: &[PathBuf], division: Division) -> (Vec<(String, Place)>, HostCounts) {

@@ -5,4 +5,5 @@ mod files;
 mod lines;
 mod log_lines;
 mod messages;
+mod ranges;
 mod repeats;

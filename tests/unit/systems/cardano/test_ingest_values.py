@@ -21,7 +21,7 @@ from chainmark.lab.protocols import Imported
 from chainmark.store.runs import UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import AnalysisResult
-from chainmark.systems.cardano.decoding import HostPart
+from chainmark.systems.cardano.decoders import HostPart
 
 from tests.unit.systems.cardano.clusters import changed, edit_json, edit_lines, import_request, ingest, make_cluster
 
@@ -67,11 +67,11 @@ class Remote:
     """A machine that has logs: its files are in the folder only while it works, and hidden otherwise.
 
     Attributes:
-        parts: the hosts that it decoded.
+        parts: the hosts, or ranges of their logs, that it decoded.
     """
 
-    def __init__(self, logs: Path) -> None:
-        self._logs, self._hidden = logs, logs.with_name("hidden")
+    def __init__(self, logs: Path, names: Sequence[str] = ("remote",)) -> None:
+        self._logs, self._hidden, self._names = logs, logs.with_name("hidden"), names
         logs.rename(self._hidden)
         self.parts: list[HostPart] = []
 
@@ -89,9 +89,9 @@ class Remote:
             self._logs.rename(self._hidden)
 
     def ask_each(self, function: Callable[[Part], Result], question: Part) -> dict[str, Result]:
-        """The result of the only machine."""
+        """The result of every machine."""
         with self._visible():
-            return {"remote": function(question)}
+            return {name: function(question) for name in self._names}
 
     def objects(self, make: Callable[[], Any]) -> AbstractContextManager[dict[str, Callable[..., Any]]]:
         """No import makes objects on other machines."""
@@ -110,7 +110,7 @@ class Remote:
         """One part after the other."""
         taken = []
         for part in parts:
-            assert list(at(part)) == ["remote"]
+            assert list(at(part)) == list(self._names)
             if isinstance(part, HostPart):
                 self.parts.append(part)
             with self._visible():
