@@ -180,7 +180,7 @@ mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no
 
 # Each target so many seconds, with the nightly compiler; then the property tests with examples that no run had yet.
 FUZZ_SECONDS ?= 300
-FUZZED := chainmark-load/answer chainmark-net/packet chainmark-trace/file chainmark-trace/line
+FUZZED := chainmark-load/answer chainmark-net/packet chainmark-trace/file chainmark-trace/findings chainmark-trace/line
 
 fuzz: setup ## look for inputs that break the decoders (needs the nightly compiler and cargo-fuzz)
 	for one in $(FUZZED); do \

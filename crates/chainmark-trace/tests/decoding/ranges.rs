@@ -67,7 +67,8 @@ fn what_is_appended_meanwhile_is_not_read_and_a_shorter_file_is_an_error() {
         look_through_range(&request(path.clone(), range, size, out.clone()), &Control::default()).unwrap();
     }
     let findings = BTreeMap::from([(path.clone(), outs.to_vec())]);
-    let read = read_ranges(&[path.clone()], &findings, Division::new(1), &Control::default(), &mut |_, _| {});
+    let read =
+        read_ranges(std::slice::from_ref(&path), &findings, Division::new(1), &Control::default(), &mut |_, _| {});
     let file = &read.unwrap().files[0];
     assert_eq!((file.lines, file.stored_bytes), (40, size));
     assert_eq!(file.blake3, blake3::hash(text.as_bytes()).to_hex().to_string());
@@ -112,7 +113,7 @@ proptest! {
         let read = |content: &[u8]| {
             std::fs::write(&out, content).unwrap();
             let findings = BTreeMap::from([(path.clone(), vec![out.clone()])]);
-            read_ranges(&[path.clone()], &findings, Division::new(1), &Control::default(), &mut |_, _| {})
+            read_ranges(std::slice::from_ref(&path), &findings, Division::new(1), &Control::default(), &mut |_, _| {})
         };
         let content = std::fs::read(&out).unwrap();
         let expected = read(&content).unwrap();
