@@ -150,8 +150,8 @@ impl<'a> Input<'a> {
         Ok(Self { path: path.to_owned(), source, head: plain_head, begun: false, damage: None, container })
     }
 
-    /// Opens a plain file of this size at a range, whose bytes are hashed as a part of the file's. Whether a line begins
-    /// there is the second result.
+    /// Opens a plain file of this size at a range, whose bytes are hashed as a part of the file's; also whether a line
+    /// begins there.
     pub fn open_range(path: &Path, control: &'a Control, range: Range<u64>, size: u64) -> Result<(Self, bool)> {
         let failed = |error| ReadError::storage(path, error);
         let mut file = File::open(path).map_err(failed)?;
