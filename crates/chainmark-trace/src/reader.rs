@@ -87,7 +87,7 @@ pub fn read_host(
     read_ranges(files, &BTreeMap::new(), division, control, listen)
 }
 
-/// The same, of files of which `findings` has the results of `look_through_range` for all ranges in order, if it has any.
+/// The same; a file with `findings`, the results of `look_through_range` for all its ranges in order, is not opened.
 ///
 /// # Errors
 /// A file cannot be read, or the reading was cancelled.

@@ -1,5 +1,6 @@
-//! A file whose ranges are looked through apart from each other, on whatever machines can open it, and put together on
-//! one: what scouts found in a range is a small file, in which only lines that they leave to the decoder have their text.
+//! A file whose ranges are looked through apart from each other, on any machines that can open it, and put together on
+//! one. The findings of scouts in a range are a small file: only the lines that they leave to the decoder have their
+//! text in it.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

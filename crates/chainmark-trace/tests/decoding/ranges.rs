@@ -104,7 +104,11 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
 
     #[test]
-    fn damaged_findings_are_an_error_and_never_other_figures(at in any::<prop::sample::Index>(), bit in 0..8_u8, cut in any::<bool>()) {
+    fn damaged_findings_are_an_error_and_never_other_figures(
+        at in any::<prop::sample::Index>(),
+        bit in 0..8_u8,
+        cut in any::<bool>(),
+    ) {
         let folder = Folder::new();
         let path = folder.write("log", format!("no object\n{}", lines(40)).as_bytes());
         let out = folder.path("out");
