@@ -152,6 +152,11 @@ def shown(parts: Sequence[HostPart], progress: Progress) -> Callable[[Reports], 
     return show
 
 
+def stage_of(doing: str, parts: Sequence[HostPart]) -> str:
+    """The name of a stage that works on the hosts."""
+    return f"{doing} {len(parts)} hosts" if len(parts) > 1 else f"{doing} {parts[0].host}"
+
+
 class Decoders:
     """The running decoders on this machine: their progress, and a way to stop them."""
 

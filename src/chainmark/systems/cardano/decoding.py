@@ -16,7 +16,7 @@ from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
 from chainmark.systems.cardano.accounting import HostSummary, MessageCounts, read_summary
 from chainmark.systems.cardano.analyse import HostTrace
-from chainmark.systems.cardano.decoders import HostPart, count_here, read_here
+from chainmark.systems.cardano.decoders import HostPart, count_here, read_here, stage_of
 from chainmark.systems.cardano.decoding_elsewhere import count_there, decode_there, read_elsewhere
 from chainmark.systems.cardano.documents import Genesis
 from chainmark.systems.cardano.logs import ClusterLogs, HostLogs
@@ -110,7 +110,7 @@ def decode(
             reading.events.mkdir(exist_ok=True)
     threads = _threads(threads, machines)
     parts = _parts(cluster, cluster.hosts, reading, threads)
-    progress.stage(_stage("reading", parts))
+    progress.stage(stage_of("reading", parts))
     if machines is None:
         accounts = read_here(parts, threads, progress)
     else:
@@ -159,7 +159,7 @@ def count_excluded(
     parts = _parts(cluster, hosts, reading, threads, tables=False)
     if not parts:
         return excluded
-    progress.stage(_stage("counting excluded lines:", parts))
+    progress.stage(stage_of("counting excluded lines:", parts))
     if machines is None:
         accounts = count_here(parts, threads, progress)
     else:
@@ -195,7 +195,3 @@ def _parts(
         folder = str(cluster.documents) if stored else ""
         parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at, stored, folder))
     return parts
-
-
-def _stage(doing: str, parts: Sequence[HostPart]) -> str:
-    return f"{doing} {len(parts)} hosts" if len(parts) > 1 else f"{doing} {parts[0].host}"

@@ -18,11 +18,12 @@ from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
-from chainmark.systems.cardano.decoders import HostPart, HostReader, RangePart, RangeReader, read_here, shown
+from chainmark.systems.cardano.decoders import HostPart, HostReader, RangePart, RangeReader, read_here, shown, stage_of
 from chainmark.systems.cardano.logs import HostLogs, LogFile
 
-# Shorter ranges are not worth a message; a power of two, as the lengths of all ranges.
-LEAST_RANGE_BYTES = 16 << 20
+# Shorter ranges are not worth a message, and what is found in longer ones is a long message. Powers of two, as the
+# lengths of all ranges.
+LEAST_RANGE_BYTES, _MOST_RANGE_BYTES = 16 << 20, 256 << 20
 # Ranges per thread, so that the threads end at about the same time.
 _RANGES_PER_THREAD = 4
 # A host is divided if it is longer than what each thread reads by this factor: putting it together is work, too.
@@ -80,7 +81,7 @@ def read_elsewhere(
         ]
         divided = [account for account in accounts if isinstance(account, HostPart)]
         if divided:
-            progress.stage(f"putting together {', '.join(part.host for part in divided)}")
+            progress.stage(stage_of("putting together", divided))
         read = iter(read_here(divided, threads, progress) if divided else [])
         return [next(read) if isinstance(account, HostPart) else account for account in accounts]
 
@@ -93,7 +94,8 @@ def _ranges(part: HostPart, host: HostLogs, fair_bytes: int, folder: Path) -> li
     is_short = host.stored_bytes <= _DIVIDED_FROM * fair_bytes
     if is_short or len(host.at) == 1 or any(file.head.wrapper != "none" for file in host.files):
         return []
-    each_bytes = max(LEAST_RANGE_BYTES, 1 << (fair_bytes // _RANGES_PER_THREAD).bit_length() - 1)
+    wanted_bytes = min(max(fair_bytes // _RANGES_PER_THREAD, LEAST_RANGE_BYTES), _MOST_RANGE_BYTES)
+    each_bytes = 1 << wanted_bytes.bit_length() - 1
     ranges = [(file, bounds) for file in host.files for bounds in _bounds(file, each_bytes)]
     result: list[HostPart] = []
     for number, (file, bounds) in enumerate(ranges):

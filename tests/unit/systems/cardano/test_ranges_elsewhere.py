@@ -53,11 +53,14 @@ def compress_a_log(folder: Path) -> None:
     log.unlink()
 
 
-def test_a_host_is_read_range_by_range_if_the_other_threads_would_wait(cluster: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [6, 10_000_000])
+def test_a_host_is_read_range_by_range_if_the_other_threads_would_wait(
+    threads: int, cluster: Path, tmp_path: Path
+) -> None:
     logs = changed(cluster, tmp_path / "logs", compress_a_log)
     expected = imported(tmp_path / "here", logs)
     machines = Remote(logs, ("one", "other"))
-    assert imported(tmp_path / "there", logs, machines=machines, threads=6) == expected
+    assert imported(tmp_path / "there", logs, machines=machines, threads=threads) == expected
     assert set(ranges_of(machines)) == {"node-0", "node-1"}
     orders = [json.loads(part.order) for part in machines.parts]
     whole = [order["path"] for order in orders if order["range"] is None]
