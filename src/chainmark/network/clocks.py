@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -79,24 +79,41 @@ def clock_offset(exchanges: Sequence[Exchange]) -> ClockOffset:
     """The offset and drift by the exchanges with short round trips.
 
     The error is a bound, not a deviation: at each exchange the truth is within its own error of its offset, so within
-    that and its residual of the line.
+    that and its residual of the line. An exchange with a long round trip says little, unless its offset is farther from
+    the line than its own error: then the clock did not follow the line, for example because it was set.
 
     Args:
         exchanges: at least one, in any order.
     """
     shortest = min(exchange.error_ns for exchange in exchanges)
     used = [exchange for exchange in exchanges if exchange.error_ns <= LONGEST_TRIPS * shortest]
-    at_ns = np.array([exchange.at_ns for exchange in used])
-    offsets_ns = np.array([exchange.offset_ns for exchange in used])
-    errors_ns = np.array([exchange.error_ns for exchange in used])
+    at_ns, offsets_ns, errors_ns = _arrays(used)
     begin_ns, span_s = int(at_ns.min()), float(np.ptp(at_ns)) / _NS
     if len(used) >= _LEAST_EXCHANGES and span_s >= LEAST_SPAN_S:
-        drift, at_begin = np.polyfit(at_ns - begin_ns, offsets_ns, 1)
+        drift, at_begin = map(float, np.polyfit(at_ns - begin_ns, offsets_ns, 1))
         residuals = offsets_ns - (at_begin + drift * (at_ns - begin_ns))
-        error_ns = float((np.abs(residuals) + errors_ns).max())
-        return ClockOffset(begin_ns, float(at_begin), float(drift), error_ns, len(used))
-    best = int(errors_ns.argmin())
-    return ClockOffset(int(at_ns[best]), float(offsets_ns[best]), 0.0, float(errors_ns[best]), len(used))
+        line = ClockOffset(begin_ns, at_begin, drift, float((np.abs(residuals) + errors_ns).max()), len(used))
+    else:
+        best = int(errors_ns.argmin())
+        line = ClockOffset(int(at_ns[best]), float(offsets_ns[best]), 0.0, float(errors_ns[best]), len(used))
+    return replace(line, error_ns=max(line.error_ns, _contradiction_ns(line, exchanges)))
+
+
+def _arrays(
+    exchanges: Sequence[Exchange],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    return (
+        np.array([exchange.at_ns for exchange in exchanges], dtype=np.int64),
+        np.array([exchange.offset_ns for exchange in exchanges]),
+        np.array([exchange.error_ns for exchange in exchanges]),
+    )
+
+
+def _contradiction_ns(line: ClockOffset, exchanges: Sequence[Exchange]) -> float:
+    """How far the clock was at least from the line at one of the exchanges; negative: nowhere for certain."""
+    at_ns, offsets_ns, errors_ns = _arrays(exchanges)
+    residuals = offsets_ns - (line.offset_ns + line.drift * (at_ns - line.at_ns))
+    return float((np.abs(residuals) - errors_ns).max())
 
 
 def greatest_difference_error_s(clocks: Iterable[ClockOffset]) -> float:

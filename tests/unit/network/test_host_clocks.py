@@ -91,6 +91,21 @@ def test_delayed_exchanges_are_not_used() -> None:
     assert clock.offset_ns == pytest.approx(0.02 * S, abs=1000)
 
 
+@pytest.mark.parametrize("fast", [3, 20])
+def test_a_clock_that_is_set_is_not_known_even_if_only_slow_exchanges_follow(fast: int) -> None:
+    """Without them, the error would be that of the time before: 0.3 ms."""
+    before = _exchanges(0.0, 1e-5, [(0.0003, 0.0003)] * fast)
+    late = [
+        Exchange(each.sent_ns + 20 * S, each.there_ns + 20 * S, each.received_ns + 20 * S)
+        for each in _exchanges(0.8, 1e-5, [(0.003, 0.001)] * 20)
+    ]
+    assert clock_offset(before).error_ns < 0.001 * S
+    clock = clock_offset([*before, *late])
+    assert clock.exchanges == fast
+    assert clock.error_ns == pytest.approx(0.8 * S, abs=0.005 * S)
+    assert clock_gate({"host-1": clock}).status is GateStatus.FAIL
+
+
 def test_a_clock_that_is_not_known_well_enough_makes_a_run_invalid() -> None:
     near, far = (ClockOffset(0, -0.004 * S, 1e-6, error_s * S, 30) for error_s in (0.001, ERROR_MAX_S * 1.01))
     assert clock_gate({"10.0.0.1": near}).status is GateStatus.PASS
