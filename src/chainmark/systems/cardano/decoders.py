@@ -18,6 +18,7 @@ from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import map_parts
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.store.contents import FileContent
 from chainmark.store.objects import StoredFile
 
 NativeDecoder = TraceDecoder | RangeDecoder
@@ -31,6 +32,7 @@ class HostPart:
     Attributes:
         stored: where the files of the request are, if they must be copied first.
         copies: the folder that their paths in the request are below.
+        contents: what the files of the request must contain, if they are on other machines.
     """
 
     host: str
@@ -39,6 +41,7 @@ class HostPart:
     at: tuple[str, ...] = ()
     stored: tuple[StoredFile, ...] = ()
     copies: str = ""
+    contents: tuple[FileContent, ...] = ()
 
 
 class HostReader:

@@ -193,5 +193,6 @@ def _parts(
         )
         stored = tuple(file.stored for file in host.files if file.stored is not None)
         folder = str(cluster.documents) if stored else ""
-        parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at, stored, folder))
+        contents = tuple(file.content for file in host.files) if host.at else ()
+        parts.append(HostPart(host.name, json.dumps(wanted), host.stored_bytes, host.at, stored, folder, contents))
     return parts

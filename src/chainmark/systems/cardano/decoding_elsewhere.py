@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from chainmark.core.errors import ChainmarkError, EnvironmentFailure, UsageError
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.core.storage import storage_errors
+from chainmark.store.contents import FileContent
 from chainmark.systems.cardano.decoders import HostPart, HostReader, RangePart, RangeReader, read_here, shown, stage_of
 from chainmark.systems.cardano.logs import HostLogs, LogFile
 
@@ -107,7 +109,8 @@ def _ranges(part: HostPart, host: HostLogs, fair_bytes: int, folder: Path) -> li
         }
         read_bytes = file.stored_bytes if bounds is None else bounds["end"] - bounds["start"]
         stored = () if file.stored is None else (file.stored,)
-        result.append(RangePart(part.host, json.dumps(order), read_bytes, part.at, stored, part.copies))
+        contents = (file.content,) if host.at else ()
+        result.append(RangePart(part.host, json.dumps(order), read_bytes, part.at, stored, part.copies, contents))
     return result if len(result) > 1 else []
 
 
@@ -145,8 +148,11 @@ def decode_there(part: HostPart) -> Decoded:
 
     Raises:
         UsageError: the request is invalid.
-        EnvironmentFailure: the files cannot be read, or the tables cannot be written.
+        EnvironmentFailure: the files cannot be read, or are not those that were listed, or the tables cannot be
+            written.
     """
+    for content in part.contents:
+        _check(content, part.host)
     with TemporaryDirectory(prefix="chainmark-") as folder:
         outs = {key: path for key, path in json.loads(part.order).items() if key.endswith("_out") and path is not None}
         own = {key: str(Path(folder) / Path(path).name) for key, path in outs.items()}
@@ -157,6 +163,16 @@ def decode_there(part: HostPart) -> Decoded:
         if account is None:
             return Decoded(None)
         return Decoded(account, {key: Path(path).read_bytes() for key, path in own.items()})
+
+
+def _check(content: FileContent, host: str) -> None:
+    """Check that a log is the one that was listed: ranges of different logs would give a run of neither."""
+    with suppress(OSError):  # whoever reads it reports it
+        if not content.is_unchanged():
+            raise EnvironmentFailure(
+                f"the log {content.path} is not the one that was listed: it was changed, or is another one here",
+                f"repeat the import with the same logs on every worker, or `--exclude {host}`",
+            )
 
 
 def count_there(part: HostPart) -> Decoded:

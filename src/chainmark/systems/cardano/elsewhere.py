@@ -1,7 +1,8 @@
 """Logs on other machines: listed there, with their beginnings and the documents next to them read.
 
 The logs themselves are not transferred over the network: a machine that can open a host's logs decodes them. Machines
-that see the same logs share a storage; machines that see the logs of different hosts form one cluster.
+that see the same logs share a storage; machines that see the logs of different hosts form one cluster. Each log is
+given to the machine that reads it by its path there, a sample of its content, and the range.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def list_logs(source: Path) -> RemoteSource | UsageError:
     documents = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
     if (cluster.documents / TRUTH_FILE).is_file():
         documents[TRUTH_FILE] = b""
+    for file in cluster.files:
+        _ = file.content  # read here, and sent with the file
     return RemoteSource(cluster, source.is_dir(), documents)
 
 
@@ -167,7 +170,7 @@ def _one_host(name: str, places: Mapping[str, HostLogs]) -> HostLogs:
 
 def _described(host: HostLogs) -> list[tuple[str, int, str]]:
     """A signature for whether two machines have the same logs, without reading them completely."""
-    return [(file.name, file.stored_bytes, file.head.model_dump_json()) for file in host.files]
+    return [(file.name, file.content.size_bytes, file.content.sample_hash) for file in host.files]
 
 
 def _once(items: Sequence[Named]) -> tuple[Named, ...]:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from chainmark._native import scan_head
 from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.store.contents import FileContent
 from chainmark.store.objects import StoredFile
 from chainmark.systems.cardano.accounting import Head, read_head
 from chainmark.systems.cardano.unread import HOST_FOLDER, LOG_LIKE, NO_HOST, Unread, find_unread, readable_name, refusal
@@ -68,15 +70,31 @@ class LogFile:
             UsageError: it is compressed and damaged.
         """
         try:
-            reported = scan_head(str(self.path), HEAD_LINES)
-        except OSError as error:
-            raise EnvironmentFailure(
-                f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or remove it"
-            ) from error
+            with self._readable():
+                reported = scan_head(str(self.path), HEAD_LINES)
         except ValueError as error:
             message, _, hint = str(error).partition("\nhint: ")
             raise UsageError(message, hint or None) from error
         return read_head(str(self.path), reported)
+
+    @cached_property
+    def content(self) -> FileContent:
+        """What whoever reads it on another machine, or later, must find.
+
+        Raises:
+            EnvironmentFailure: it cannot be read.
+        """
+        with self._readable():
+            return FileContent.of(self.path, self.stored_bytes)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EnvironmentFailure(
+                f"the log {self.path} cannot be read: {error.strerror or error}", "make it readable, or remove it"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.core.errors import EnvironmentFailure
+from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.systems.cardano import decoding_elsewhere
 from chainmark.systems.cardano.decoders import RangePart
 
@@ -121,3 +121,78 @@ def test_a_range_that_cannot_be_read_is_an_error_unless_its_host_is_excluded(clu
     machines = Losing(again, ("one", "other"))
     run = ingest(tmp_path / "other", again, filters=(), exclude=("node-1",), machines=machines, threads=6).run
     assert any("node-1" in warning and "cannot be read" in warning for warning in run.manifest.warnings)
+
+
+def reversed_after(log: Path, kept: int) -> None:
+    """Another log of the same length, which begins in the same way."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:kept] + lines[kept:][::-1]))
+
+
+class Changing(Remote):
+    """Machines whose second host has another log of the same length when it is read."""
+
+    def map(self, function: Any, parts: Any, **options: Any) -> Any:
+        """Read the parts with the other log."""
+        if not self.parts:
+            for log in self._hidden.glob("node-1/stdout*"):
+                reversed_after(log, 10)
+        return super().map(function, parts, **options)
+
+
+@pytest.mark.parametrize(("names", "threads"), [(("one", "other"), 6), (("one",), 1)])
+def test_a_log_that_is_not_the_listed_one_is_not_decoded(
+    names: tuple[str, ...], threads: int, cluster: Path, tmp_path: Path
+) -> None:
+    """Otherwise the run would be put together from ranges of different logs, without any sign of it."""
+    logs = changed(cluster, tmp_path / "logs")
+    machines = Changing(logs, names)
+    expected = r"the log .*/node-1/stdout.* is not the one that was listed: it was changed, or is another one here"
+    with pytest.raises(EnvironmentFailure, match=expected) as caught:
+        ingest(tmp_path / "one", logs, filters=(), machines=machines, threads=threads)
+    assert caught.value.hint == "repeat the import with the same logs on every worker, or `--exclude node-1`"
+    assert (len(ranges_of(machines)) > 0) == (threads > 1)
+
+
+def test_a_changed_log_of_an_excluded_host_is_reported(cluster: Path, tmp_path: Path) -> None:
+    machines = Changing(changed(cluster, tmp_path / "logs"), ("one", "other"))
+    run = ingest(tmp_path / "one", tmp_path / "logs", filters=(), exclude=("node-1",), machines=machines, threads=6).run
+    assert any("node-1" in warning and "is not the one that was listed" in warning for warning in run.manifest.warnings)
+
+
+class Growing(Remote):
+    """Machines whose hosts write to their logs while these are read."""
+
+    def map(self, function: Any, parts: Any, **options: Any) -> Any:
+        """Read the parts of logs with one more line."""
+        for log in self._hidden.glob("node-*/stdout*"):
+            with log.open("ab") as file:
+                file.write(b"one more line\n")
+        return super().map(function, parts, **options)
+
+
+def test_ranges_of_a_growing_log_are_those_that_were_listed(cluster: Path, tmp_path: Path) -> None:
+    logs = changed(cluster, tmp_path / "logs")
+    expected = imported(tmp_path / "here", logs)
+    machines = Growing(logs, ("one", "other"))
+    assert imported(tmp_path / "there", logs, machines=machines, threads=10_000_000) == expected
+    assert set(ranges_of(machines)) == {"node-0", "node-1"}
+
+
+class Different(Remote):
+    """Machines with logs of the same names, lengths and beginnings, of which one differs."""
+
+    def ask_each(self, function: Any, question: Any) -> Any:
+        """Ask the second machine after the log was changed."""
+        answers: dict[str, Any] = {}
+        for name in self._names:
+            answers |= {name: super().ask_each(function, question)[name]}
+            reversed_after(next(self._hidden.glob("node-1/stdout*")), 10)
+        return answers
+
+
+def test_machines_with_different_logs_of_a_host_are_refused(cluster: Path, tmp_path: Path) -> None:
+    logs = changed(cluster, tmp_path / "logs")
+    with pytest.raises(UsageError, match="the logs of node-1 on other differ from those on one") as caught:
+        ingest(tmp_path / "one", logs, filters=(), machines=Different(logs, ("one", "other")))
+    assert caught.value.hint == "keep a host's logs on one machine, or on shared storage"
