@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import groupby, takewhile, zip_longest
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel
@@ -170,6 +170,7 @@ def next_cells(
     """The next runs of a bisection; empty if every edge is known.
 
     Loads that contradict each other are repeated; if they still do, there is no edge, and the rest of the grid is run.
+    So are loads that one version sustains and another does not, as one unusual run would make a difference of them.
     A load that one version needs is run with every version, so that versions are compared under the same loads in turn.
 
     Args:
@@ -195,10 +196,19 @@ def next_cells(
         wanted = next((load for standings in result if (load := _bounding_load(loads, standings))), None)
     if wanted is not None:
         return [cell for cell in cells if cell.load == wanted and cell.repetition < last]
-    if again := [load for load in doubtful if (load, True) not in begun]:
+    differing = [load for load in loads if _differs(load, versions)]
+    if again := [load for load in [*doubtful, *differing] if (load, True) not in begun]:
         return [cell for cell in cells if cell.load == again[0] and cell.repetition == last]
     missing = [load for load in loads if doubtful and (load, False) not in begun]
     return [cell for cell in cells if cell.load in missing[:1] and cell.repetition < last]
+
+
+def _differs(load: SweepLoad, versions: Mapping[str, Sequence[Mapping[SweepLoad, Standing]]]) -> bool:
+    """Whether one version clearly sustains a load by a measure, and another one clearly does not."""
+    return any(
+        {"kept up", "lost"} <= {standings.get(load) for standings in measure}
+        for measure in zip_longest(*versions.values(), fillvalue={})
+    )
 
 
 def bisected_load(loads: Sequence[SweepLoad], standings: Mapping[SweepLoad, Standing]) -> SweepLoad | None:

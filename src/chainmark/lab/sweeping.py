@@ -43,11 +43,11 @@ ADAPTIVE_ORDER = (
 BISECTED_ORDER = (
     "The results determine which loads of the grid are run: for each {line}, the middle one of the "
     "loads between the clearly sustained and the clearly unsustained ones, for each share, until all of these were "
-    "run. The next {line} begins next to the edge of the previous one. Contradicting loads are run "
-    "again. If they still contradict each other, the rest of the grid is run. Loads that were not run are below "
-    "clearly sustained ones, or above clearly unsustained ones. At each load the versions run directly after each "
-    "other and take turns to be first (A B, B A). A drift affects both equally. A drift between loads is not averaged "
-    "out."
+    "run. The next {line} begins next to the edge of the previous one. Loads are run again if they contradict each "
+    "other, or if one version sustains them and another does not. If they still contradict each other, the rest of "
+    "the grid is run. Loads that were not run are below clearly sustained ones, or above clearly unsustained ones. At "
+    "each load the versions run directly after each other and take turns to be first (A B, B A). A drift affects both "
+    "equally. A drift between loads is not averaged out."
 )
 
 
@@ -122,7 +122,7 @@ class Bisected:
 
     Attributes:
         cells: all runs that it may need, by position.
-        most: maximum number of its runs, as far as known and if no load contradicts another.
+        most: maximum number of its runs, as far as known and if no load must be repeated.
     """
 
     def __init__(self, system: SweptSystem, plan: SweepPlan, versions: Sequence[str], repetitions: int) -> None:

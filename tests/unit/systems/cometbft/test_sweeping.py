@@ -126,9 +126,11 @@ def test_versions_take_turns_to_be_first_in_an_adaptive_sweep(tmp_path: Path) ->
     assert order == ("abba" * len(order))[: len(order)]
 
 
-def _bisected(share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",)) -> dict[str, list[CellRun]]:
+def _bisected(
+    share: Callable[[SweepRun], float], versions: tuple[str, ...] = ("a",), loads: Sequence[SweepLoad] = tuple(_LOADS)
+) -> dict[str, list[CellRun]]:
     """The runs that a bisection requests."""
-    cells = bisected_cells(_LOADS, versions, 1)
+    cells = bisected_cells(loads, versions, 1)
     planned: list[SweepRun] = []
     runs: dict[str, list[CellRun]] = {version: [] for version in versions}
     while True:
@@ -209,6 +211,32 @@ def test_the_edges_of_versions_of_different_capacity_are_found() -> None:
     for version, capacity in of.items():
         assert _answers(runs[version]) == _answers([_run(load, capacity / load.per_s) for load in _LOADS])
     assert [_place(cell_run) for cell_run in runs["a"]] == [_place(cell_run) for cell_run in runs["b"]]
+
+
+def test_a_load_that_only_one_version_sustains_is_repeated_once() -> None:
+    """The difference between the versions then rests on two runs of each."""
+    of = {"a": 500.0, "b": 1300.0}
+    runs = _bisected(lambda cell: of[cell.version] / cell.load.per_s, ("a", "b"))
+    for version in of:
+        counts = Counter(map(_place, runs[version]))
+        assert {connections * rate for (connections, rate), count in counts.items() if count > 1} == {800}
+        assert max(counts.values()) == 2
+
+
+def test_one_unusual_run_does_not_make_a_version_worse() -> None:
+    """One run of 1,600 per second over one connection had an obstacle; the versions are equal."""
+
+    def share(cell: SweepRun) -> float:
+        obstacle = cell.version == "b" and cell.load.key == (1, 1600) and cell.repetition == 1
+        return 0.8 if obstacle else 2000 / cell.load.per_s
+
+    line = [load for load in _LOADS if load.key[0] == 1]
+    runs = _bisected(share, ("a", "b"), [*line, load_of(1, 3200)])
+    assert Counter(map(_place, runs["b"]))[1, 1600] == 2
+    a, b = (saturation_of(cells_of(its, 0.1), 0.1, "committed") for its in runs.values())
+    assert (a.state, a.load_per_s, a.high_per_s) == ("found", 1600, 3200)
+    assert b.high_per_s == 3200, "the load must not be clearly lost"
+    assert b.state == "unclear"
 
 
 def test_a_contradicting_load_is_repeated_once() -> None:
