@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from chainmark.core.manifest import Gate, GateStatus
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.machine import first_address, wait_until_calm
 

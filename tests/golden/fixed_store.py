@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chainmark.store.runs import Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.unfinished import UnfinishedRun
 
 _STAMP = "20260101T000000"
 

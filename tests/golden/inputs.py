@@ -26,7 +26,7 @@ from chainmark.core.side_by_side import SideBySide
 from chainmark.core.verdict import Verdict
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.host.document import host_document
 from chainmark.systems.cardano.model.evidence_document import evidence_document
 from chainmark.systems.cardano.model.explanation_document import explanation_document

@@ -16,7 +16,8 @@ from chainmark.lab.corpora import WrongRequest
 from chainmark.lab.loading import REPORT
 from chainmark.report.corpus_document import CheckedCorpus, StoredCorpus
 from chainmark.store.files import json_bytes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.host.report import host_report
 from chainmark.systems.cardano.host.results import Beside, HostReport, SampleDifference
 from chainmark.systems.mesh import SYSTEM as MESH

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chainmark.core.manifest import GateStatus
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.oracle.cluster_analysis import Key
 from tests.oracle.cluster_blocks import Life

@@ -9,7 +9,8 @@ from typing import Any
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
 from chainmark.lab.synthetic import synthetic
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import importable
 from chainmark.systems.cardano.block_work import METRICS as BLOCK_WORK

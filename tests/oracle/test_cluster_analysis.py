@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.oracle.cluster_analysis import (
     Cluster,

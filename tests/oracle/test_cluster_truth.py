@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.lab.synthetic import synthetic
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 
 from tests.oracle.cluster_faults import FAULTS, Fault, all_rows

@@ -12,7 +12,7 @@ import pytest
 
 from chainmark.core.manifest import GateStatus
 from chainmark.store.paths import cache_directory
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.support import ANYHOW, COMMAND_TIMEOUT_S, QUICK, Lab, changed
 

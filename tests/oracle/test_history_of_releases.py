@@ -17,7 +17,8 @@ from chainmark.compare.releases import Releases
 from chainmark.core.comparison import Judgement, Outcome
 from chainmark.core.epoch import Epoch
 from chainmark.core.question import BaselineKind
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.entries import published_of
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import chainmark as cm
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.oracle.blockperf_samples import samples
 from tests.unit.systems.cardano.clusters import ingest, make_cluster

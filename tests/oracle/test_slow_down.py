@@ -15,7 +15,7 @@ import pytest
 from chainmark.compare.assemble import compare
 from chainmark.core.comparison import Comparison, Outcome
 from chainmark.core.verdict import Verdict
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.oracle.cluster_runs import generate, ingest
 

@@ -24,7 +24,8 @@ from chainmark.core.epoch import Epoch
 from chainmark.core.metric import Better
 from chainmark.core.question import BaselineKind
 from chainmark.core.verdict import Verdict
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 pytestmark = pytest.mark.shared_data
 MEMORY = ("rss_mib", "heap_mib", "live_mib")

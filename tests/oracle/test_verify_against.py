@@ -13,7 +13,7 @@ import pytest
 import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.core.verdict import Verdict
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.verified.results import Verification
 
 from tests.oracle import incumbent_files

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.manifest import Gate, GateStatus, Status
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.real.mesh_servers import SIMD_PACKAGE, build
 from tests.support import Lab, changed

@@ -17,7 +17,7 @@ import chainmark as cm
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.report.document import Document
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.real.mesh_servers import build
 from tests.support import ANYHOW, QUICK, Lab, changed

@@ -23,7 +23,8 @@ from chainmark.core.manifest import GateStatus, Status
 from chainmark.core.progress import Silent
 from chainmark.lab import hosts
 from chainmark.network.emulation import available
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.real.cluster_demo import machines_apart
 from tests.real.dask_cluster import LocalCluster, local_cluster, wait_for_workers, watching

@@ -13,7 +13,7 @@ import chainmark as cm
 from chainmark.core.comparison import Comparison
 from chainmark.core.manifest import GateStatus
 from chainmark.network.pprof import read_profiles
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.real.mesh_servers import build
 from tests.real.test_cometbft_qa import ANYHOW

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from chainmark.core.manifest import GateStatus, Status
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cometbft.profile import NodeNetwork
 
 from tests.support import ANYHOW, QUICK, Lab, changed

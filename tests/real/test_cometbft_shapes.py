@@ -11,7 +11,7 @@ import pytest
 from chainmark.core.manifest import Gate, GateStatus, Status
 from chainmark.network.emulation import available
 from chainmark.network.zones import load_zone_table
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.support import ANYHOW, QUICK, Lab, changed
 

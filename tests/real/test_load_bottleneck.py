@@ -23,7 +23,8 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.load_report import EndpointEntry, ExhaustedEntry, LoadReport
 from chainmark.lab import loading
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.real.postgres_server import PASSWORD, free_port, postgres
 from tests.support import ATTEMPTS, wait_until

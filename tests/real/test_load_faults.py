@@ -16,7 +16,8 @@ from chainmark.core.load_report import ErrorEntry, StepEntry
 from chainmark.core.progress import Silent
 from chainmark.lab.loading import LoadTest
 from chainmark.lab.protocols import ServedSystem, ServiceRequest
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.http import SYSTEM as HTTP
 from chainmark.systems.mesh import SYSTEM as MESH
 

@@ -41,7 +41,8 @@ from chainmark.core.progress import Silent
 from chainmark.core.verdict import Verdict
 from chainmark.lab import loading
 from chainmark.lab.protocols import ServiceRequest
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.http import SYSTEM
 
 from tests.real.dask_cluster import local_cluster, wait_for_workers, watching

@@ -24,7 +24,8 @@ from chainmark.core.times import NS
 from chainmark.core.verdict import Verdict
 from chainmark.network.prometheus_api import LiveServer, Prometheus, ServerError, StoredResponses, read_recorded
 from chainmark.stats.extrapolated_rate import extrapolated_rate
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.real import prometheus_server
 from tests.unit.cli.commands import chainmark

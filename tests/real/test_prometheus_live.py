@@ -17,7 +17,7 @@ from chainmark.core.manifest import Status
 from chainmark.core.times import NS
 from chainmark.network.addresses import loopback_addresses
 from chainmark.network.prometheus_api import LiveServer, Prometheus
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.machine import first_address, server_address, wait_until_calm
 from tests.real import prometheus_server

@@ -55,7 +55,8 @@ from chainmark.stats.change_place import pair_of, runs_left
 from chainmark.stats.intervals import Spread
 from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.store.live import LiveSearch, LiveStep, remove_live, write_live
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable, versioned
 

@@ -25,7 +25,8 @@ from chainmark.lab.profiles import read_profile
 from chainmark.lab.protocols import LaunchableSystem, ProfiledSystem, System, installed_for, pinned
 from chainmark.lab.schedules import PlannedRun, Total
 from chainmark.store.paths import data_directory
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import launchable
 

@@ -19,7 +19,8 @@ from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.notes import Notes, read_notes, write_notes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 
 __all__ = ["annotate", "history", "note", "notes", "pin", "unnote"]

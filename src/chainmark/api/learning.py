@@ -20,7 +20,8 @@ from chainmark.core.tool import tool_version
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.store.notes import read_notes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 __all__ = ["margins"]
 

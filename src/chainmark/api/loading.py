@@ -46,7 +46,8 @@ from chainmark.report.corpus_document import CheckedCorpus, StoredCorpus, corpus
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.report.load_text import names_of
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import load_testable
 

@@ -15,7 +15,8 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import shipped_profiles
 from chainmark.lab.synthetic import FaultKind, SyntheticLogs, SyntheticRequest, synthetic
 from chainmark.report.document import Document
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import ModelledSystem, ModelRequest, ModelSource, WhatIf, predictable
 from chainmark.systems.offered import values_for

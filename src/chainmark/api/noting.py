@@ -14,7 +14,8 @@ from chainmark.core.wording import some_of
 from chainmark.report.blocks import with_chart_note
 from chainmark.report.document import Document
 from chainmark.store.notes import Notes, read_notes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 _NAMED_MOST = 3
 

@@ -16,7 +16,8 @@ from chainmark.lab.protocols import ImportRequest
 from chainmark.lab.stages import has_stages, stages_of
 from chainmark.report.document import Document
 from chainmark.store.files import write_bytes
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import PublishedFile, PublishingSystem, importable, paged, publishing
 

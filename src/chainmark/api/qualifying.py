@@ -55,7 +55,8 @@ from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
 from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.store.experiments import experiment_folder, find_experiment
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.sweeping import SaturableSystem, saturable, second_rule_of

@@ -25,7 +25,8 @@ from chainmark.core.verdict import Verdict, worst
 from chainmark.core.wording import enumerated
 from chainmark.report.document import Document
 from chainmark.report.layouts import document_of
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import PublishingSystem, importable
 

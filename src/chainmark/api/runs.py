@@ -21,7 +21,9 @@ from chainmark.lab.registry import folders
 from chainmark.store.files import write_bytes
 from chainmark.store.listing import ListedRun, listed_runs
 from chainmark.store.notes import read_notes
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.base import load_system
 from chainmark.systems.capabilities import HostSystem
 

@@ -14,7 +14,7 @@ from chainmark.cli.console import err
 from chainmark.core.qa_plan import ScenarioPlan
 from chainmark.lab.schedules import LONE_SIDE, PlannedRun, Total
 from chainmark.lab.session import name_of
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _MINUTE_S = 60.0
 _QUIET_S = 30.0  # between the steps in a log

@@ -9,7 +9,7 @@ from chainmark.core.manifest import Manifest, Status
 from chainmark.core.progress import Progress
 from chainmark.core.wording import enumerated
 from chainmark.lab.processors import wait_for_processors
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 MOST_ATTEMPTS = 3
 

@@ -19,7 +19,8 @@ from chainmark.lab.running import Lab, Listener, RunSeries
 from chainmark.lab.schedules import NOT_JUDGED, Arm, PlannedRun, Total
 from chainmark.lab.session import name_of, new_experiment_id
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 # Maximum number of failed runs of a revision before it is skipped, unless failures are what is searched for.
 MOST_FAILURES = 2

@@ -17,7 +17,8 @@ from chainmark.lab.running import Lab, Listener, RunSeries
 from chainmark.lab.schedules import NOT_JUDGED, Arm, Bound, PlannedRun, Total, forth_and_back, total_with
 from chainmark.lab.session import name_of, new_experiment_id
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 
 class ArmRecord(BaseModel):

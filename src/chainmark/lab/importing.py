@@ -20,7 +20,8 @@ from chainmark.lab.protocols import (
 )
 from chainmark.lab.session import RunContent, RunOrigin, StagedSession
 from chainmark.stats.threads import at_most
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 # For all random draws: the same logs have the same standard errors.
 SEED = 1

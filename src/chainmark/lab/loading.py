@@ -68,7 +68,9 @@ from chainmark.network.host import host_facts
 from chainmark.network.server_series import Watched
 from chainmark.network.server_watch import BY_ADDRESS, ServerSources, ServerWatch
 from chainmark.store.files import json_bytes, write_bytes
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 REPORT = "load.json"
 _UNSUMMARISED = 3

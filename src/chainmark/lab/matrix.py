@@ -32,7 +32,7 @@ from chainmark.lab.protocols import ServiceRequest
 from chainmark.lab.session import finished_runs, new_experiment_id
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 NO_TARGETS: Mapping[str, str] = {}
 _NOT_GIVEN = "no `--target {}=URL` was given"

@@ -22,7 +22,8 @@ from chainmark.core.manifest import Configuration, Fact, Gate, Grouping, HostFac
 from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan
-from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 if TYPE_CHECKING:  # what loads a server is 20 MB, and comparing needs none of it
     from chainmark.capacity.model import Endpoint, Target

@@ -33,7 +33,8 @@ from chainmark.lab.session import finished_runs, new_experiment_id
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import ExperimentFolder, experiment_folder, find_experiment
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 EXPERIMENT_SCHEMA = 1
 # Whether further runs of the baseline and the candidate would not change the result of a scenario.

@@ -24,7 +24,9 @@ from chainmark.lab.protocols import Execution, ExecutionRequest, LaunchableSyste
 from chainmark.lab.recording import RunRecorder
 from chainmark.lab.schedules import EXPLAINING, Arm, PlannedRun, Total, total_with
 from chainmark.lab.session import RunContent, Session, finished_runs, name_of, new_experiment_id
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 
 class Listener(Progress, Protocol):

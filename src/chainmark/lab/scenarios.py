@@ -16,7 +16,7 @@ from chainmark.lab.protocols import QualifiableSystem, SweptSystem, pinned
 from chainmark.lab.schedules import Arm, PlannedRun, grid_steps, interleaved
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 # A single pair does not show its own noise.
 LEAST_ROUNDS = 2

@@ -29,7 +29,9 @@ from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.measurement_error import with_measurement_errors
 from chainmark.stats.samples import ParquetSamples, ordered_source
 from chainmark.stats.summarise import summarise
-from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import StagedRun, UnfinishedRun
 
 HASH_DIGITS = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 
 def has_stages(run: SealedRun) -> bool:

@@ -28,7 +28,8 @@ from chainmark.lab.schedules import (
     wanted_load,
 )
 from chainmark.lab.session import name_of, new_experiment_id
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 GRID_ORDER = (
     "Every repetition runs every load once, in a random order drawn from the seed. At each load the versions run "

@@ -14,7 +14,7 @@ from chainmark.report.document import Document
 from chainmark.report.load_text import KIND_AXES, KIND_NAMES, MS
 from chainmark.serve.curves import Curves, CurveStep, curves_of
 from chainmark.serve.pages import own_document
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _WIDE_RATIO = 20.0  # ratio of an axis, from which on it is logarithmic
 _MOST_RELEASES = 8

@@ -16,7 +16,7 @@ from chainmark.report.document import Document
 from chainmark.report.phrases import Phrase
 from chainmark.report.wording import BETTER_WORDS
 from chainmark.serve.pages import own_document, run_address
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _BY_KIND = {
     Kind.POSITIVE: "The ratio of both sides' values is compared, on the logarithmic scale.",

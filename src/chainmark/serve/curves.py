@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from chainmark.core.tool import tool_version
 from chainmark.lab.stages import stages_of
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _CONFIRMED = "confirm"
 # Steps whose load changes while they run have no single level.

@@ -29,7 +29,7 @@ from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.listing import UNFINISHED
 from chainmark.store.live import LiveSearch, LiveState, read_live
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 
 @dataclass(frozen=True)

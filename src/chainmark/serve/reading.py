@@ -22,7 +22,8 @@ from chainmark.store.archive import FigureArchive, archives
 from chainmark.store.conclusions import Conclusions
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection, Stamp, stamp_of
 from chainmark.store.notes import NOTES, Notes, read_notes
-from chainmark.store.runs import ArchivedRun, SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import ArchivedRun, SealedRun
 
 _FRESH_S = 1.0
 _MOST_OPEN = 200  # runs with all their figures, about 160 kB each

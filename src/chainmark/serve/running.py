@@ -16,7 +16,7 @@ from chainmark.stats.sequential import FIRST_LOOK
 from chainmark.stats.trend import trend_of
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.live import LivePoint, LiveState, LiveStretch
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _LAG_S, _BACKLOG_S, _APART, _SILENT_S, _FAILED = 1.0, 10.0, 3, 15.0, 0.001
 _RECENT = 10  # number of points for a rate

@@ -11,7 +11,7 @@ from chainmark.report.chart import Axis, Chart, Layer, Tooltip
 from chainmark.report.document import Document
 from chainmark.serve.pages import own_document
 from chainmark.serve.spans import SeriesView, series_view
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 
 def series_document(run: SealedRun, metric_id: str, begin_s: float | None, end_s: float | None) -> Document:

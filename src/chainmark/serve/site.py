@@ -48,7 +48,7 @@ from chainmark.serve.what_if import changes_of, knobs, predicted, sources
 from chainmark.serve.workloads import Card, GatingFigure, Workload, card_of, workloads_of
 from chainmark.store.listing import ListedRun
 from chainmark.store.live import live_searches
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.base import load_system, system_names
 from chainmark.systems.capabilities import FollowableSystem
 

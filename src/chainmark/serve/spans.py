@@ -9,7 +9,7 @@ from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.metric import Metric
 from chainmark.core.tool import tool_version
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _MOST_POINTS = 600
 

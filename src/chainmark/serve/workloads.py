@@ -23,7 +23,7 @@ from chainmark.report.layouts import document_of
 from chainmark.report.phrases import Emphasis, computed_address
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.store.index import Entry
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 _MOST_RUNS = 10  # that the page on a figure's computation lists individually
 

@@ -25,7 +25,7 @@ from chainmark.lab.protocols import (
     ServedSystem,
     System,
 )
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 if TYPE_CHECKING:
     from chainmark.compare.sides import SelectedRuns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from chainmark.core.attachment import Attachment
 from chainmark.lab.protocols import SweptSystem, System
 from chainmark.lab.sweeping import SweepTest
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import Capability
 
 if TYPE_CHECKING:

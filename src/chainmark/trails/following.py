@@ -11,7 +11,7 @@ from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.report.document import Document
 from chainmark.store.log_lines import find_log, read_lines
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.document import trail_document
 from chainmark.trails.follower import Follower
 from chainmark.trails.hops import RegionTrip, region_map

@@ -9,7 +9,7 @@ import polars as pl
 
 from chainmark.capacity.engine import RIGHT
 from chainmark.capacity.model import LevelKind
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.trail import FollowRequest, Trail, TrailStage
 
 if TYPE_CHECKING:

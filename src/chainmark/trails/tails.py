@@ -10,7 +10,7 @@ from chainmark.compare.sides import SelectedRuns
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.metric import Better, Metric, Population
 from chainmark.stats.description import TAIL_SAMPLES
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.followed import Tails
 from chainmark.trails.follower import Follower
 from chainmark.trails.following import EventsOf, sealed_events

@@ -18,7 +18,7 @@ from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.progress import LiveFigures, Silent
 from chainmark.lab import machine
 from chainmark.lab.machine import machine_to_itself
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.api.listening import Reported
 from tests.unit.lab.stand_in import Profile, StandIn

@@ -22,7 +22,9 @@ from chainmark.core.metric import Better, Kind
 from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict
 from chainmark.lab.protocols import Execution, ExecutionRequest
-from chainmark.store.runs import SealedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 from tests.unit.api.listening import Reported
 from tests.unit.compare.synthetic_runs import frames

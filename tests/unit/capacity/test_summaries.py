@@ -12,7 +12,7 @@ from chainmark.capacity.summaries import MOST_BINS, summarised
 from chainmark.core.load_report import LoadReport, SecondEntry, StepEntry
 from chainmark.lab.loading import REPORT, load_report_of
 from chainmark.report.load_document import load_document
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.report.load_samples import bare, endpoint, report, step, target
 

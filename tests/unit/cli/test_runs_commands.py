@@ -12,7 +12,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Status
 from chainmark.store.index import DAMAGED
 from chainmark.store.listing import STATUSES, UNFINISHED
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.cli.commands import chainmark
 from tests.unit.store.trail_runs import Timelines, sealed

@@ -15,7 +15,8 @@ from chainmark.lab.bisecting import Bisection, BisectRecord, BisectRequest, Visi
 from chainmark.lab.running import Lab, RunSeries
 from chainmark.stats.change_place import pair_of
 from chainmark.store.experiments import ExperimentFolder
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
 from tests.unit.lab.line_system import CATALOGUE, LineProfile, LineSystem

@@ -33,7 +33,7 @@ from chainmark.core.verdict import Verdict
 from chainmark.lab.bisecting import Bisection, Built, Visit
 from chainmark.stats.change_place import DOUBT, SearchedRevisions, SearchedRuns
 from chainmark.stats.intervals import Spread, Working
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.compare.metric_cases import metric, stub_run
 from tests.unit.compare.searched_runs import InMemory

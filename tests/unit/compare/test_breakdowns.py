@@ -19,7 +19,8 @@ from chainmark.core.manifest import Grouping
 from chainmark.stats import description
 from chainmark.stats.description import TAIL_SAMPLES
 from chainmark.stats.keyed_means import Means, coded, means_of
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.compare.synthetic_runs import sides, with_hosts
 from tests.unit.store.trail_runs import SLOW, SLOW_FACTOR, Timelines, catalogue, sealed

@@ -14,7 +14,8 @@ from chainmark.core.comparison import Comparison
 from chainmark.core.errors import InvalidRunError
 from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.samples import ParquetSamples
-from chainmark.store.runs import DESCRIPTION, SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import DESCRIPTION, SealedRun
 
 from tests.unit.store.trail_runs import Timelines, sealed
 

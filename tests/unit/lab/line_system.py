@@ -18,7 +18,7 @@ from chainmark.core.manifest import Configuration, Gate, GateKind, GateStatus, S
 from chainmark.core.metric import Better, MetricGroup, Population
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Execution, ExecutionRequest
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 from tests.unit.compare.metric_cases import metric
 

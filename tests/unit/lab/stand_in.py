@@ -14,7 +14,8 @@ from chainmark.core.progress import Progress
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.lab.schedules import PlannedRun, Total
-from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 from tests.unit.compare.synthetic_runs import catalogue
 

@@ -14,7 +14,8 @@ from chainmark.lab import attempts
 from chainmark.lab.attempts import failed_measurement, until_evidence
 from chainmark.lab.running import Lab, RunSeries
 from chainmark.lab.schedules import Arm, Total
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.compare.synthetic_runs import manifest
 from tests.unit.lab.stand_in import Followed, Profile, StandIn

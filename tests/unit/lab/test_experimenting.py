@@ -17,7 +17,8 @@ from chainmark.lab.experimenting import Experimenter, OpenExperiment, read_recor
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.lab.schedules import NOT_JUDGED, Arm, Total
 from chainmark.store.experiments import experiment_folder
-from chainmark.store.runs import Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.unfinished import UnfinishedRun
 
 from tests.unit.lab.stand_in import Followed, Profile, StandIn, two_scenarios
 

@@ -11,7 +11,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress, Silent
 from chainmark.lab.importing import Importer
 from chainmark.lab.protocols import IMPORT_OPTIONS, Imported, ImportRequest
-from chainmark.store.runs import Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.base import load_system
 
 from tests.unit.lab.line_system import CATALOGUE, LineProfile

@@ -27,7 +27,8 @@ from chainmark.lab.scenarios import QaRequest, profile_of
 from chainmark.lab.schedules import NOT_JUDGED, Total, most_loads_needed
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import find_experiment
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import qualifiable
 from chainmark.systems.cometbft.system import SYSTEM
 

@@ -28,7 +28,8 @@ from chainmark.lab.scenarios import QaRequest
 from chainmark.lab.schedules import PlannedRun, Standing, SweepLoad, SweepPlan, Total
 from chainmark.network.host import host_facts
 from chainmark.store.experiments import experiment_folder
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.lab.stand_in import Followed, Profile, Staged, StandIn, two_scenarios
 

@@ -18,7 +18,7 @@ from chainmark.lab.scenarios import QaRequest, ScenarioMade, prepared, profile_o
 from chainmark.lab.schedules import Standing, SweepLoad, SweepPlan, grid_steps
 from chainmark.lab.sweeping import Bisected
 from chainmark.network.host import host_facts
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.compare.metric_cases import stub_run
 from tests.unit.compare.synthetic_runs import manifest

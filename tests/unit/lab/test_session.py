@@ -27,7 +27,8 @@ from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.lab.protocols import Findings
 from chainmark.lab.session import RunContent, RunOrigin, Session, StagedSession
 from chainmark.stats.description import LAYOUT, Descriptions
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 _CATALOGUE = Catalogue(
     system="toy", title="Toy", populations=[Population(id="p", label="seconds", keys=["second"])],

@@ -13,7 +13,8 @@ from chainmark.compare.inputs import LoadedRun
 from chainmark.store import archive
 from chainmark.store.archive import FEWEST, METRICS
 from chainmark.store.derived import FOLDER
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.serve.stores import filled
 

@@ -19,7 +19,9 @@ from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Source
 from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.core.times import utc_now
 from chainmark.stats.summarise import summarise
-from chainmark.store.runs import SealedRun, StagedRun, Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import StagedRun, UnfinishedRun
 
 HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")
 CATALOGUE = Catalogue(

@@ -18,7 +18,8 @@ from chainmark.core.chart_kind import ChartKind
 from chainmark.core.manifest import HostFacts, Manifest, Source, Status, Subject
 from chainmark.core.metric import Metric, MetricGroup, Population
 from chainmark.stats.summarise import summarise
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 SYSTEM = "cardano"  # a system that follows blocks
 HOST = HostFacts(cpu_model="c", cores=2, memory_bytes=2**30, kernel="k", operating_system="o")

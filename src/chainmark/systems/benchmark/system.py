@@ -21,7 +21,7 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.files import write_bytes
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.benchmark.builds import BuildRecord, Builds
 from chainmark.systems.benchmark.executions import Executed, Invocation, execute_all
 from chainmark.systems.benchmark.profile import BenchmarkProfile, Command

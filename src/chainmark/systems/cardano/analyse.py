@@ -12,7 +12,7 @@ import polars as pl
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import STANDARD_CENTILES
 from chainmark.core.progress import Progress
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cardano import propagation
 from chainmark.systems.cardano.block_work import block_work
 from chainmark.systems.cardano.chain import (

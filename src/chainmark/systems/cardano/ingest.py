@@ -23,7 +23,7 @@ from chainmark.lab.profiles import apply_setting, check_profile
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.files import hash_file
 from chainmark.store.objects import is_server
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cardano import facts, gates
 from chainmark.systems.cardano.accounting import HostSummary
 from chainmark.systems.cardano.analyse import AnalysisResult, RecordedChain, analyse, catalogue_for

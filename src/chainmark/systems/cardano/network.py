@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chainmark.core import units
 from chainmark.core.errors import InvalidRunError
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.figures import ADOPTED, FETCH, Figures, Mean
 from chainmark.systems.cardano.lateness import lateness
 from chainmark.systems.cardano.scenario import (

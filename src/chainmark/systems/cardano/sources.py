@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
 from chainmark.core.wording import enumerated
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import ModelSource
 from chainmark.systems.cardano.figures import Figures
 from chainmark.systems.cardano.network import own_cluster, with_own_samples

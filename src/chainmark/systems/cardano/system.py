@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from chainmark.lab.synthetic import FaultKind, SyntheticRequest
     from chainmark.report.blocks import Table
     from chainmark.report.document import Document
-    from chainmark.store.runs import SealedRun, UnfinishedRun
+    from chainmark.store.sealed import SealedRun
+    from chainmark.store.unfinished import UnfinishedRun
     from chainmark.systems.capabilities import ModelRequest, ModelSource, PublishedFile
     from chainmark.systems.cardano.profile import CardanoProfile
     from chainmark.systems.cardano.published.part import CardanoPart

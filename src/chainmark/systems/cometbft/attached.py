@@ -16,7 +16,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Configuration, Fact, Gate, GateKind, GateStatus, Scalar, Subject
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Execution, ExecutionRequest, ExistingNetwork
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Sampled, Window, samples
 from chainmark.systems.cometbft.attach import (
     AttachedNetwork,

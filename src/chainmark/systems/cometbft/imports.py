@@ -13,7 +13,7 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.objects import is_server
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft import prometheus
 from chainmark.systems.cometbft.published import recognises_report
 from chainmark.systems.cometbft.published_import import ingest_report, report_parts

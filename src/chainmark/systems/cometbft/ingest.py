@@ -20,8 +20,8 @@ from chainmark._native import decode_transaction
 from chainmark.core import units
 from chainmark.core.progress import Progress
 from chainmark.network.sampling import read_pages
-from chainmark.store.runs import UnfinishedRun
 from chainmark.store.schema import Schema
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.answers import ACCEPTED, ANSWERS, MISSING, REJECTED, UNSENT, answer_names
 from chainmark.systems.cometbft.rpc import Block, Failure, RpcClient
 from chainmark.systems.cometbft.workload import Measurement

@@ -9,7 +9,7 @@ import polars as pl
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import InvalidRunError
 from chainmark.core.manifest import Manifest
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cometbft.analyse import NS
 from chainmark.systems.cometbft.answers import ACCEPTED, REJECTED, UNSENT
 from chainmark.systems.cometbft.ingest import PENDING_OR_LOST, TRANSACTION_SCHEMA

@@ -26,7 +26,7 @@ from chainmark.lab.profiles import apply_setting, check_profile
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.network.prometheus_api import LiveServer, Prometheus, PrometheusSource, StoredResponses
 from chainmark.store.files import json_bytes, write_bytes
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.analyse import Window
 from chainmark.systems.cometbft.heights import LAST_HEIGHT
 from chainmark.systems.cometbft.ingest import SCRAPE_SCHEMA

@@ -18,7 +18,7 @@ from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.rounding import with_rounding
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,

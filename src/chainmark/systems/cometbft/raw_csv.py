@@ -24,8 +24,8 @@ from chainmark.core.storage import storage_errors
 from chainmark.core.times import NS
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.centiles import estimable_centile
-from chainmark.store.runs import UnfinishedRun
 from chainmark.store.schema import Schema
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.experiments import (
     LATENCY_IS,
     LOAD_S,

@@ -11,7 +11,7 @@ from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Manifest
 from chainmark.lab.schedules import SweepLoad, SweepPlan
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cometbft.answers import REJECTED
 from chainmark.systems.cometbft.ingest import PENDING_OR_LOST
 from chainmark.systems.cometbft.profile import CometBFTProfile

@@ -42,7 +42,8 @@ from chainmark.network.host import PressureMark
 from chainmark.network.pprof import PROFILE_SCHEMA, read_profiles, record_of
 from chainmark.network.round_trips import ROUND_TRIP_SCHEMA, round_trip_frame, round_trip_gate
 from chainmark.store.files import compress_file, write_bytes
-from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft import extensions, lifecycle, nodes, programs, qa, sweep
 from chainmark.systems.cometbft.analyse import (
     NS,

@@ -31,7 +31,7 @@ from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.stats.rounding import with_rounding
 from chainmark.stats.summarise import summarise
 from chainmark.store.files import hash_file
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS
 from chainmark.systems.mesh.pruning import PRUNING, pruning_words
 from chainmark.systems.mesh.published import (

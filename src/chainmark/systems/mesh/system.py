@@ -22,7 +22,8 @@ from chainmark.lab.corpora import CorpusRecord, WrongRequest
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import UNVERSIONED, Imported, ImportRequest, Service, ServiceRequest
 from chainmark.report.document import Document
-from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.mesh.bodies import READS, READS_BY_ID, canonical
 from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.corpus import sample

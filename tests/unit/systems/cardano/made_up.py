@@ -11,7 +11,8 @@ from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
 from chainmark.lab.profiles import read_profile
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import ModelRequest, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.figures import KNOWN

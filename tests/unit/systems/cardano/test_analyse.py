@@ -14,7 +14,8 @@ import pytest
 
 from chainmark.core.progress import Silent
 from chainmark.store.files import hash_file
-from chainmark.store.runs import Store, UnfinishedRun
+from chainmark.store.runs import Store
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import AnalysisResult, HostTrace, RecordedChain, analyse, catalogue_for
 from chainmark.systems.cardano.filters import parse_conditions

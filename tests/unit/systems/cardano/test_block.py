@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.trace import SlowestTraces, Trace
 
 from tests.results import result_in

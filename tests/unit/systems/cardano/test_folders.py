@@ -14,7 +14,7 @@ import pytest
 import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.mixing import slot_length_s
 
 from tests.unit.systems.cardano import hostile as h

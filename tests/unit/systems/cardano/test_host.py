@@ -16,7 +16,7 @@ import chainmark as cm
 from chainmark.core.errors import UsageError
 from chainmark.report.blocks import Table
 from chainmark.report.chart import Chart
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.documents import StatedGenesis, epoch_slot, resolve_genesis
 from chainmark.systems.cardano.host.document import host_document
 from chainmark.systems.cardano.host.report import arrival_curves, host_report

@@ -20,7 +20,8 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, UsageError
 from chainmark.core.manifest import GateStatus, Manifest, Status
 from chainmark.core.progress import Silent
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.decoding import Reading, count_excluded
 from chainmark.systems.cardano.documents import StatedGenesis, resolve_genesis
 from chainmark.systems.cardano.logs import HostLogs, LogFile, find_logs

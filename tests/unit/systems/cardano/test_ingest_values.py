@@ -18,7 +18,7 @@ from chainmark.core.errors import InternalError
 from chainmark.core.parts import anywhere, as_it_is, equally_long, unwatched
 from chainmark.core.progress import Silent
 from chainmark.lab.protocols import Imported
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.analyse import AnalysisResult
 from chainmark.systems.cardano.decoders import HostPart

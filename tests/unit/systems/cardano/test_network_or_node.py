@@ -13,7 +13,7 @@ from chainmark.compare.decide import decide
 from chainmark.compare.inputs import LoadedRun
 from chainmark.compare.split import PartEffect, splits_of
 from chainmark.core.comparison import Comparison, Split, Splits
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.explain import explain

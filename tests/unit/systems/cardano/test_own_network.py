@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import ModelRequest, ModelSource, WhatIf
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.explain import explain, network_doubts

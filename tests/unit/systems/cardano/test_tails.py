@@ -10,7 +10,8 @@ import pytest
 from chainmark.compare import compare
 from chainmark.core.metric import Better
 from chainmark.stats.description import TAIL_SAMPLES
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.followed import Tails
 from chainmark.trails.follower import Follower
 from chainmark.trails.tails import MOST_TRACES, tails_of

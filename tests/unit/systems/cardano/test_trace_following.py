@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainmark.core.errors import InvalidRunError, UsageError
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.follower import Follower, _steps
 from chainmark.trails.trace import Trace, follow_command
 from chainmark.trails.trail import Trail, trails_of

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano import SYSTEM
 from chainmark.systems.cardano.published.figures import (
     FACTS,

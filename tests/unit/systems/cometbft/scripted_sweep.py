@@ -16,7 +16,8 @@ from chainmark.core.progress import Progress
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.lab.schedules import PlannedRun, Standing, SweepLoad, SweepPlan, Total
 from chainmark.lab.sweeping import SweepTest
-from chainmark.store.runs import SealedRun, UnfinishedRun
+from chainmark.store.sealed import SealedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft.saturation.document import SaturationReport
 from chainmark.systems.cometbft.saturation.evaluation import cells_of, saturation_report, standings
 from chainmark.systems.cometbft.saturation.results import CellRun, VersionRuns

@@ -14,7 +14,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.manifest import HostFacts, Manifest, Status, Subject
 from chainmark.core.progress import Silent
 from chainmark.stats.summarise import summarise
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.ingest import ChainReading, balance, collect
 from chainmark.systems.cometbft.rpc import RpcClient

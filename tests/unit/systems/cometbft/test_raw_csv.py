@@ -15,7 +15,8 @@ from chainmark.core.errors import UsageError
 from chainmark.core.progress import Silent
 from chainmark.lab.importing import Importer
 from chainmark.lab.protocols import ImportRequest
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cometbft import SYSTEM
 from chainmark.systems.cometbft.raw_csv import COLUMNS, figures_of, read_experiment, read_index
 

@@ -15,7 +15,8 @@ from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
 from chainmark.capacity.tables import SLOWEST_SCHEMA, STEP_SCHEMA, slowest_frame, steps_frame
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 from chainmark.trails.requests import FollowsRequests
 from chainmark.trails.trace import SlowestTraces, Trace
 from chainmark.trails.trail import FollowRequest

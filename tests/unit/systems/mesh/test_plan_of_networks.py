@@ -12,7 +12,8 @@ import chainmark as cm
 import chainmark.api.planned_loads
 from chainmark.core.matrix_report import MatrixReport
 from chainmark.lab import loading
-from chainmark.store.runs import SealedRun, Store
+from chainmark.store.runs import Store
+from chainmark.store.sealed import SealedRun
 
 from tests.unit.systems.mesh.scripted_server import Script, answer, chain, serving
 

@@ -11,7 +11,7 @@ import polars as pl
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.stats.centiles import FloatArray, estimable_centile
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.host.beside import set_beside
 from chainmark.systems.cardano.host.results import ArrivalCurves, HostReport, ObservedChain, PeerRow, SeenBlock
 from chainmark.systems.cardano.host.sample_files import BlockSample, read_samples

@@ -10,7 +10,7 @@ import polars as pl
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.stats.threads import worker_threads
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cardano import facts
 from chainmark.systems.cardano.accounting import LineCounts
 from chainmark.systems.cardano.analyse import Blocks, HostTrace, RecordedChain

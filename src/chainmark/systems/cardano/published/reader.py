@@ -11,7 +11,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.stats.rounding import rounding_error
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.figures import ADOPTION, KNOWN, NEEDED, USED, Figures, with_announced
 from chainmark.systems.cardano.published.content import RowContent, metrics_by_label, row_name
 from chainmark.systems.cardano.published.files import read_content

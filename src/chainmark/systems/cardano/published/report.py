@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import UsageError
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.capabilities import PublishedFile
 from chainmark.systems.cardano.published.joined import compare_published
 from chainmark.systems.cardano.published.printed import printed_report

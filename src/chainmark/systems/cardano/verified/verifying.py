@@ -11,7 +11,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import caveats_of
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Manifest
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.cardano.filters import parse_conditions
 from chainmark.systems.cardano.published.entries import published_of
 from chainmark.systems.cardano.published.figures import Cdf, OverHosts, PublishedFigures, figures_of

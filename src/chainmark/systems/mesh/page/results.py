@@ -16,7 +16,7 @@ from chainmark.core.load_report import CapacityEntry, EndpointEntry, LoadReport,
 from chainmark.core.manifest import Fact, Manifest, Status
 from chainmark.core.result import Result
 from chainmark.lab.loading import load_report_of
-from chainmark.store.runs import SealedRun
+from chainmark.store.sealed import SealedRun
 from chainmark.systems.mesh.published import EndpointTable
 from chainmark.systems.mesh.published_import import NOT_STATED, PUBLISHED
 

@@ -18,7 +18,7 @@ from chainmark.core.progress import Progress
 from chainmark.lab.profiles import check_profile
 from chainmark.lab.protocols import Imported, ImportRequest
 from chainmark.store.files import hash_file
-from chainmark.store.runs import UnfinishedRun
+from chainmark.store.unfinished import UnfinishedRun
 
 UNREPORTED = "not stated"
 
