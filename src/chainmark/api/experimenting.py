@@ -350,7 +350,9 @@ def is_over(decided: Decided, most: int, listener: Relay) -> bool:
         if chances
         else progress_text
     )
-    if not chances or rounds < LEAST_BEFORE_GIVING_UP or final_chance >= HOPELESS:
+    # A shorter experiment ends before its last round.
+    least = LEAST_BEFORE_GIVING_UP if most > LEAST_BEFORE_GIVING_UP else LEAST_BEFORE_GIVING_UP - 1
+    if not chances or rounds < least or final_chance >= HOPELESS:
         return False
     listener.tell("stopped: the remaining planned runs are unlikely to lead to a decision")
     return True

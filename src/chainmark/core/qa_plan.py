@@ -62,8 +62,8 @@ class ScenarioPlan(_Part):
         judges: of a gating comparison, the IDs of the metrics that decide, besides failed runs; none: only failed runs
             decide. None: all gating metrics of the catalogue.
         cores: for scenarios about whether and when something happens, not about speed under a load: the number of
-            processors that suffices for a run. Two runs are made in parallel if there are twice as
-            many. None: a run has the machine to itself.
+            processors that suffices for a run, such as 0.5. Runs are made in parallel, up to four, as far as the
+            machine has the processors for all of them. None: a run has the machine to itself.
         needs: requirements for the machine or the version, by the system's names: "namespaces", "cores:4".
         beside: a scenario whose runs of the candidate precede the sides of this one, in its table and plots.
         headline: ids of the metrics in its result if it is not judged, with every side's value.
@@ -83,7 +83,7 @@ class ScenarioPlan(_Part):
     sides: Annotated[list[SidePlan], Field(min_length=1)] = _BOTH
     gating: bool = True
     judges: list[Identifier] | None = None
-    cores: Annotated[int, Field(ge=1)] | None = None
+    cores: Annotated[float, Field(gt=0)] | None = None
     needs: list[str] = []
     beside: str = ""
     headline: list[str] = []

@@ -42,8 +42,8 @@ IsSettled = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], b
 # The kinds of profiles to record of the nodes in one further run per side, which explains the results and is not
 # judged; empty if there is nothing to explain.
 Explains = Callable[[ScenarioPlan, Sequence[SealedRun], Sequence[SealedRun]], Sequence[str]]
-# Runs of scenarios that do not use the whole machine.
-AT_A_TIME = 2
+# Runs of scenarios that do not use the whole machine: a failure of the machine costs all of them.
+MOST_AT_A_TIME = 4
 LOOK_S = 0.2
 
 
@@ -178,6 +178,12 @@ def _ordered(record: _Record) -> QaRequest:
     return QaRequest(plan, record.baseline, record.candidate, record.seed, tuple(record.settings), record.of_version)
 
 
+def _fit(group: Sequence[tuple[ScenarioMade, PlannedRun]], scenario: ScenarioMade, runs: int) -> bool:
+    """Whether further runs of a scenario may be made at the same time as a group."""
+    needed = sum(item.plan.cores or 0.0 for item, _ in group) + runs * (scenario.plan.cores or 0.0)
+    return needed <= host_facts().cores and len(group) + runs <= MOST_AT_A_TIME
+
+
 class Stoppable:
     """A listener of a run in another thread, which ends the run as Ctrl-C does in the main thread."""
 
@@ -248,11 +254,16 @@ class _Work:
         return interrupted
 
     def _shares(self, scenario: ScenarioMade) -> bool:
-        """Whether a scenario's runs may be made two at a time, on this machine."""
+        """Whether runs of a scenario may be made at the same time."""
+        return self._at_a_time(scenario) > 1
+
+    def _at_a_time(self, scenario: ScenarioMade) -> int:
+        """How many runs of a scenario may be made at the same time on this machine."""
         cores = scenario.plan.cores
-        if self.qualifier.machines is not None:
-            return False  # the processors of other machines are not known here
-        return cores is not None and AT_A_TIME * cores <= host_facts().cores and not scenario.lacking
+        # The processors of other machines are not known here.
+        if cores is None or self.qualifier.machines is not None or scenario.lacking:
+            return 1
+        return min(MOST_AT_A_TIME, int(host_facts().cores // cores))
 
     def _in_turn(self, scenarios: Iterable[ScenarioMade]) -> None:
         for scenario in scenarios:
@@ -267,62 +278,71 @@ class _Work:
             self.listener.scenario(scenario.plan, scenario.lacking)
 
     def _side_by_side(self, scenarios: Sequence[ScenarioMade]) -> None:
-        """Make the runs of scenarios two at a time, in pairs of one scenario as far as possible.
+        """Make several runs of scenarios at the same time, as many as the processors allow.
 
-        The rest of an incomplete pair, and every repetition, has the machine to itself.
+        What is left of an interrupted group, and every repetition, has the machine to itself.
         """
-        for pair in self._pairs(scenarios):
-            possible = [(item, step) for item, step in pair if step.side not in item.failures]
-            if len(possible) == AT_A_TIME and all(step.position not in item.done for item, step in possible):
-                self._pair(possible)
+        for group in self._groups(scenarios):
+            possible = [(item, step) for item, step in group if step.side not in item.failures]
+            if len(possible) > 1 and all(step.position not in item.done for item, step in possible):
+                self._group(possible)
                 continue
             for scenario, step in possible:
                 self._step(scenario, step)
         for scenario in scenarios:
             self._explain(scenario)
 
-    def _pairs(self, scenarios: Sequence[ScenarioMade]) -> Iterator[Sequence[tuple[ScenarioMade, PlannedRun]]]:
-        """The runs to make at the same time. After each round of a scenario, its results decide whether more follow."""
-        pair: list[tuple[ScenarioMade, PlannedRun]] = []
-        for scenario in scenarios:
-            for step in scenario.steps:
-                if scenario.is_over(step):
-                    break
-                pair.append((scenario, step))
-                is_round = scenario.looks_after(step)
-                if len(pair) == AT_A_TIME or is_round:
-                    yield pair
-                    pair = []
-                if is_round:
-                    self._look(scenario, step.repetition)
-        if pair:
-            yield pair
+    def _groups(self, scenarios: Sequence[ScenarioMade]) -> Iterator[Sequence[tuple[ScenarioMade, PlannedRun]]]:
+        """The runs to make at the same time: a round of a scenario in one group, if it fits.
 
-    def _pair(self, pair: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
+        After each round of a scenario, its results decide whether more follow.
+        """
+        group: list[tuple[ScenarioMade, PlannedRun]] = []
+        for scenario in scenarios:
+            for repetition, steps in groupby(scenario.steps, lambda step: step.repetition):
+                round_steps = list(steps)
+                if scenario.is_over(round_steps[0]):
+                    break
+                if group and not _fit(group, scenario, len(round_steps)):
+                    yield group
+                    group = []
+                for step in round_steps:
+                    if group and not _fit(group, scenario, 1):
+                        yield group
+                        group = []
+                    group.append((scenario, step))
+                if scenario.looks_after(round_steps[-1]):
+                    yield group
+                    group = []
+                    self._look(scenario, repetition)
+        if group:
+            yield group
+
+    def _group(self, group: Sequence[tuple[ScenarioMade, PlannedRun]]) -> None:
         """Make runs at the same time; the sides alternate places from round to round as they alternate in order."""
         before, began = list(self.open), time.monotonic()
         stopped = threading.Event()
-        neighbours = f"{units.plural(len(pair) - 1, 'more network')} of this plan"
+        neighbours = f"{units.plural(len(group) - 1, 'more network')} of this plan"
         futures: list[Future[Finish]] = []
         try:
-            with ThreadPoolExecutor(len(pair), "measuring") as pool:
+            with ThreadPoolExecutor(len(group), "measuring") as pool:
                 try:
-                    for place, (scenario, step) in enumerate(pair):
+                    for place, (scenario, step) in enumerate(group):
                         among = Among(self.finisher.quiet, place, neighbours)
                         series = self._announced(scenario, step, place)
                         work = partial(series.measure, step, Stoppable(stopped), among)
                         futures.append(pool.submit(copy_context().run, work))
-                    self._follow(futures, max(self._expected_s(step) for _, step in pair))
+                    self._follow(futures, max(self._expected_s(step) for _, step in group))
                 except BaseException:
                     stopped.set()
                     raise
         finally:
-            for (scenario, step), future in zip(pair, futures, strict=False):
+            for (scenario, step), future in zip(group, futures, strict=False):
                 if future.exception() is None:
                     self.open.append(_Open(scenario, step, self.finisher.submit(future.result())))
-        hoped = sum(self._expected_s(step) for _, step in pair) / len(pair)
+        hoped = sum(self._expected_s(step) for _, step in group) / len(group)
         self.taken.append((hoped, max(1.0, time.monotonic() - began)))
-        for (scenario, step), future in zip(pair, futures, strict=True):
+        for (scenario, step), future in zip(group, futures, strict=True):
             error = future.exception()
             if isinstance(error, EnvironmentFailure):
                 self.listener.again(step, error.message)
@@ -529,7 +549,7 @@ class _Work:
         """Seconds that the missing runs take, from the system's estimate and the actual durations of this pass."""
         begun = {(at.scenario.plan.id, at.step.position) for at in self.open}
         expected = sum(
-            self._expected_s(step) / (AT_A_TIME if self._shares(scenario) else 1)
+            self._expected_s(step) / self._at_a_time(scenario)
             for scenario in self.made
             for step in scenario.wanted
             if step.position not in scenario.done and (scenario.plan.id, step.position) not in begun
