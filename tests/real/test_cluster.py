@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -99,12 +100,34 @@ def test_one_hosts_logs_are_divided_among_the_machines(
         wait_for_workers(seen, {"w2"})
 
 
+def test_the_resamples_of_a_large_run_are_divided_among_the_machines(
+    cluster: LocalCluster, logs: Path, expected: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cluster's slots they take seconds. A worker that is killed meanwhile is replaced by the others."""
+    monkeypatch.setattr("chainmark.stats.summarise._DIVIDED_FROM_S", 0.0)
+    with watching(cluster) as seen:
+        cluster.start_worker(3)
+        wait_for_workers(seen, {"w2", "w3"})
+        store = tmp_path / "killed"
+        killed = _imported_while_a_worker_hangs(cluster, logs, store, is_killed=True, stage="summarising")
+        assert killed == expected
+        wait_for_workers(seen, {"w2"})
+        assert imported(logs, tmp_path / "1", cluster.address) == expected
+
+
+def test_a_part_of_many_megabytes_is_sent_without_a_warning(cluster: LocalCluster) -> None:
+    """Those of resamples are as large. A user cannot follow the engine's advice to send them in another way."""
+    with watching(cluster) as seen, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert seen.map(len, [bytes(20_000_000)]) == [20_000_000]
+
+
 def _imported_while_a_worker_hangs(
-    cluster: LocalCluster, logs: Path, store: Path, *, is_killed: bool
+    cluster: LocalCluster, logs: Path, store: Path, *, is_killed: bool, stage: str = "reading"
 ) -> dict[str, bytes]:
     """The worker w3 hangs during its part of the work, and may then be killed."""
     is_given = threading.Event()
-    stopper = Stopper(cluster, "w3", is_given)
+    stopper = Stopper(cluster, "w3", is_given, stage)
     contents: list[dict[str, bytes]] = []
     work = threading.Thread(target=lambda: contents.append(imported(logs, store, cluster.address, progress=stopper)))
     work.start()

@@ -70,7 +70,7 @@ class Importer:
             if known is not None:
                 session.run.drop()
                 return ImportedRun(known, is_new=False)
-            return ImportedRun(session.seal(_content(imported), progress), session.is_new)
+            return ImportedRun(session.seal(_content(imported), progress, order.machines), session.is_new)
 
     def _check_options(self, order: ImportRequest) -> None:
         used = self.system.import_options(order) if isinstance(self.system, ConfigurableImports) else ()

@@ -20,6 +20,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import ExperimentPlace, HostFacts, Manifest, Scalar, Source, status_of
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress, Silent
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
@@ -110,8 +111,19 @@ class Session:
     def _is_worth_keeping(self, error: BaseException) -> bool:
         return not isinstance(error, KeyboardInterrupt | UsageError) and not self.run.is_empty()
 
-    def seal(self, content: RunContent, progress: Progress | None = None) -> SealedRun:
-        """Write the remaining data, summarise the run, and seal it."""
+    def seal(
+        self, content: RunContent, progress: Progress | None = None, machines: Machines | None = None
+    ) -> SealedRun:
+        """Write the remaining data, summarise the run, and seal it.
+
+        Args:
+            content: of the run.
+            progress: receives the stages.
+            machines: other machines that share the work of summarising a large run.
+
+        Raises:
+            ChainmarkError: the machines or the network failed.
+        """
         listener = progress or Silent()
         origin = content.origin or RunOrigin(self._started_at, utc_now(), host_facts(), self.run.sources())
         manifest = self._manifest(content, origin)
@@ -120,7 +132,7 @@ class Session:
             self.run.write_samples(population, frame)
         listener.stage("summarising")
         source = ordered_source(ParquetSamples(self.run.path / "samples") if samples is None else samples)
-        summaries = list(content.summaries or summarise(content.catalogue, source, content.seed))
+        summaries = list(content.summaries or summarise(content.catalogue, source, content.seed, machines))
         summaries = with_measurement_errors(summaries, content.findings.measurement_errors)
         self.run.write_description(to_frame(describe(content.catalogue, source, content.seed)), LAYOUT)
         listener.stage("sealing")

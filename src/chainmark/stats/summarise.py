@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ import polars as pl
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Distribution, Estimate, MetricSummary
 from chainmark.core.metric import Kind, Metric, Population
+from chainmark.core.parts import Machines
 from chainmark.core.units import number
 from chainmark.stats import woodruff
 from chainmark.stats.bootstrap import (
@@ -27,11 +29,14 @@ from chainmark.stats.bootstrap import (
 from chainmark.stats.centiles import FloatArray, distribution_of_sorted, estimable_centile, fraction_of
 from chainmark.stats.keys_apart import keys_apart, of_keys
 from chainmark.stats.samples import OrderedSamples, OrderedSource, SampleSource, ordered_source
-from chainmark.stats.threads import worker_threads
+from chainmark.stats.threads import at_most, worker_threads
 from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, units_of
 
 # Per fraction, and None for the mean: the statistic of every resample.
 Replicates = Mapping[float | None, FloatArray]
+# Measured on one core: a value in a resample, and a sum over a unit. The draws are not divided.
+_S_PER_VALUE, _S_PER_SUM = 6.5e-9, 0.2e-9
+_DIVIDED_FROM_S = 1.0  # shorter work is not worth its message to another machine
 
 
 @dataclass(frozen=True)
@@ -99,22 +104,61 @@ def _prepare(
     )
 
 
-def _row_replicates(
-    prepared: Sequence[_Prepared], units: Units, length: float, rng: np.random.Generator
-) -> list[Replicates]:
-    """Resample every row with its unit: exact, and too slow for a large population."""
-    parts: list[list[FloatArray]] = [[] for _ in prepared]
-    rows = max((len(item.sorted_values) for item in prepared if item.sorted_values is not None), default=0)
-    with worker_threads(rows) as pool:
-        for weights in multiplicities(rng, units.count, length):
-            factors = weights.astype(np.float64)
-            replicates = partial(_replicates, weights, factors)
-            for part, result in zip(parts, pool.map(replicates, prepared), strict=True):
-                part.append(result)
-    return [
-        dict(zip([None, *item.resampled], np.concatenate(part).T, strict=True))
-        for part, item in zip(parts, prepared, strict=True)
-    ]
+@dataclass(frozen=True)
+class _Resampling:
+    """The resamples of some metrics of a population, drawn jointly for all of them: a piece of work.
+
+    Attributes:
+        units: their number.
+        block_length: mean, in units.
+        seed, population_id: determine every draw, so that the metrics can be divided.
+    """
+
+    metrics: Sequence[_Prepared]
+    units: int
+    block_length: float
+    seed: int
+    population_id: str
+
+    def divisible_s(self) -> float:
+        """About how long the work takes that can be divided, on one core."""
+        values = sum(len(item.sorted_values) for item in self.metrics if item.sorted_values is not None)
+        sums = sum(item.reduced.columns.size for item in self.metrics if item.reduced is not None)
+        return RESAMPLES * (values * _S_PER_VALUE + sums * _S_PER_SUM)
+
+    def divided(self, count: int) -> list[_Resampling]:
+        """The same in at most this many parts, with as many metrics each as possible."""
+        starts = [len(self.metrics) * place // count for place in range(count + 1)]
+        return [replace(self, metrics=self.metrics[low:high]) for low, high in pairwise(starts) if low < high]
+
+    def replicates(self) -> list[Replicates]:
+        """Per metric the statistics of all resamples."""
+        rng = generator(self.seed, "summarise", self.population_id)
+        large = [item.reduced for item in self.metrics if item.reduced is not None]
+        if large:
+            return list(woodruff.replicates(large, self.units, self.block_length, rng))
+        return self._row_replicates(rng)
+
+    def _row_replicates(self, rng: np.random.Generator) -> list[Replicates]:
+        """Resample every row with its unit: exact, and too slow for a large population."""
+        parts: list[list[FloatArray]] = [[] for _ in self.metrics]
+        rows = max((len(item.sorted_values) for item in self.metrics if item.sorted_values is not None), default=0)
+        with worker_threads(rows) as pool:
+            for weights in multiplicities(rng, self.units, self.block_length):
+                factors = weights.astype(np.float64)
+                replicates = partial(_replicates, weights, factors)
+                for part, result in zip(parts, pool.map(replicates, self.metrics), strict=True):
+                    part.append(result)
+        return [
+            dict(zip([None, *item.resampled], np.concatenate(part).T, strict=True))
+            for part, item in zip(parts, self.metrics, strict=True)
+        ]
+
+
+def _replicates_there(part: _Resampling) -> list[Replicates]:
+    """The same on a thread of another machine, which may have other work on its other threads."""
+    with at_most(1):
+        return part.replicates()
 
 
 def _replicates(weights: Multiplicities, factors: FloatArray, item: _Prepared) -> FloatArray:
@@ -153,7 +197,7 @@ def _without_samples(metric: Metric) -> MetricSummary:
 
 
 def _resampled(
-    prepared: Sequence[_Prepared], units: Units, rng: np.random.Generator
+    prepared: Sequence[_Prepared], units: Units, population: Population, seed: int, machines: Machines | None
 ) -> tuple[Sequence[Replicates | None], str]:
     """The resamples of a population's metrics, and their method."""
     if units.count < 2 or not prepared:
@@ -161,10 +205,11 @@ def _resampled(
     length = block_length([(item.mean.sums, item.mean.counts) for item in prepared], ordered=units.ordered)
     how = f"stationary bootstrap, mean block {number(length, 1)} {units.noun}" if units.ordered else "bootstrap"
     method = f"{how}, {RESAMPLES} resamples of {units.count} {units.noun}"
-    large = [item.reduced for item in prepared if item.reduced is not None]
-    if large:
-        return woodruff.replicates(large, units.count, length, rng), method
-    return _row_replicates(prepared, units, length, rng), method
+    work = _Resampling(prepared, units.count, length, seed, population.id)
+    if machines is None or work.divisible_s() < _DIVIDED_FROM_S:
+        return work.replicates(), method
+    parts: list[list[Replicates]] = machines.map(_replicates_there, work.divided(machines.threads))
+    return list(chain.from_iterable(parts)), method
 
 
 def _prepared(
@@ -184,14 +229,14 @@ def _prepared(
 
 
 def _summarise_population(
-    catalogue: Catalogue, population: Population, source: OrderedSource, seed: int
+    catalogue: Catalogue, population: Population, source: OrderedSource, seed: int, machines: Machines | None
 ) -> dict[str, MetricSummary]:
     metrics = catalogue.metrics_of(population.id)
     samples = source.ordered(population, [metric.id for metric in metrics])
     if samples.height == 0:
         return {}
     prepared, units = _prepared(metrics, samples, population)
-    replicates, method = _resampled(prepared, units, generator(seed, "summarise", population.id))
+    replicates, method = _resampled(prepared, units, population, seed, machines)
     return {
         item.metric.id: MetricSummary(
             metric_id=item.metric.id,
@@ -204,7 +249,10 @@ def _summarise_population(
 
 
 def summarise(
-    catalogue: Catalogue, samples: Mapping[str, pl.DataFrame] | SampleSource, seed: int
+    catalogue: Catalogue,
+    samples: Mapping[str, pl.DataFrame] | SampleSource,
+    seed: int,
+    machines: Machines | None = None,
 ) -> list[MetricSummary]:
     """Summarise every metric of a run.
 
@@ -214,14 +262,19 @@ def summarise(
             and infinity all mean that a row has no value. Frames in memory, or a source that reads column by column,
             which large populations need.
         seed: the run's seed; with the population's ID it determines every resample.
+        machines: other machines, which resample populations that take more than about a second.
 
     Returns:
-        One summary per metric in the catalogue's order. Any permutation of the rows gives the same bytes.
+        One summary per metric in the catalogue's order. Any permutation of the rows gives the same bytes, and so does
+        any number of machines.
+
+    Raises:
+        ChainmarkError: the machines or the network failed.
 
     Source: docs/concepts/distributions.md.
     """
     source = ordered_source(samples)
     summaries: dict[str, MetricSummary] = {}
     for population in catalogue.populations:
-        summaries |= _summarise_population(catalogue, population, source, seed)
+        summaries |= _summarise_population(catalogue, population, source, seed, machines)
     return [summaries.get(metric.id) or _without_samples(metric) for metric in catalogue.metrics]
