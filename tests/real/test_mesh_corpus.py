@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
-from threading import Thread
+from threading import Condition, Thread
 
 import httpx
 import pytest
@@ -17,13 +17,15 @@ import chainmark as cm
 from chainmark.capacity.model import Target, Tls
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.core.progress import Silent
+from chainmark.core.verdict import Verdict
 from chainmark.systems.mesh import bodies
-from chainmark.systems.mesh.bodies import READS
+from chainmark.systems.mesh.bodies import READS, canonical
 from chainmark.systems.mesh.client import MeshClient, WrongCertificate
 from chainmark.systems.mesh.corpus import CorpusRequest, sample
 from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, discover
 from chainmark.systems.mesh.pinned import Corpus
 
+from tests.real.dask_cluster import local_cluster, wait_for_workers, watching
 from tests.real.http2_server import serving_http2
 from tests.real.mesh_servers import CHAIN_ID, NETWORK, MeshServer, running_simd
 
@@ -181,6 +183,13 @@ def _tls_server(folder: Path) -> Iterator[int]:
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
+    with _served(server) as port:
+        yield port
+
+
+@contextmanager
+def _served(server: ThreadingHTTPServer) -> Iterator[int]:
+    """The port of a server while the context lasts."""
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -231,3 +240,71 @@ def test_a_corpus_is_sampled_from_a_deployment_that_offers_only_http_2(
         assert "/block" in corpus["requests"]
         checked = cm.check_corpus("mesh", path, gateway.url, http_version="2").plain()
         assert (checked["hash"], checked["wrong"]) == (corpus["hash"], [])
+
+
+class _Checks(Silent):
+    """The progress of a check. Its requests to the gateway wait until two are there at the same time.
+
+    Attributes:
+        most: the number of requests that were there at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._is_checking, self._now, self._changed = False, 0, Condition()
+        self.most = 0
+
+    def stage(self, name: str) -> None:
+        """See `Progress`."""
+        self._is_checking = name.startswith("checking the corpus")
+
+    def wait_for_two(self) -> None:
+        """Wait, if this is a check."""
+        if not self._is_checking:
+            return
+        with self._changed:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most > 1, timeout=60)
+            self._now -= 1
+
+
+def _gateway(url: str, checks: _Checks, refused: str) -> ThreadingHTTPServer:
+    """A server before the real one. It has no correct response to one of the requests."""
+
+    class Gateway(_Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            checks.wait_for_two()
+            response = httpx.post(url + self.path, content=body, headers=JSON, timeout=30, trust_env=False)
+            self.send_response(500 if body == refused.encode() else response.status_code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(response.content)))
+            self.end_headers()
+            self.wfile.write(response.content)
+
+    return ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
+
+
+def test_the_workers_of_a_cluster_check_a_corpus_together(tmp_path: Path, rosetta_example: MeshServer) -> None:
+    """A thousand requests to a server that needs 0.1 s for each take minutes one after another."""
+    path = tmp_path / "corpus.json"
+    cm.corpus("mesh", rosetta_example.url, path, settings={"corpus.settled_blocks": 0, "corpus.blocks": 20})
+    blocks = Corpus.load(path).endpoint("block")
+    assert blocks is not None
+    checks = _Checks()
+    gateway = _gateway(rosetta_example.url, checks, canonical(blocks.items[-1].body))
+    with _served(gateway) as port, local_cluster() as cluster:
+        url = f"http://127.0.0.1:{port}"
+        here = cm.check_corpus("mesh", path, url)
+        for number in (2, 3):
+            cluster.start_worker(number)
+        with watching(cluster) as seen:
+            wait_for_workers(seen, {"w2", "w3"})
+        there = cm.check_corpus("mesh", path, url, on=cluster.address, progress=checks)
+    assert checks.most == 2
+    assert there.plain() == here.plain()
+    assert there.verdict is Verdict.FAIL
+    assert len(there.plain()["wrong"]) == 1

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from chainmark.api.charting import charted
-from chainmark.api.clusters import generators_at, requested_cluster
+from chainmark.api.clusters import cluster_address, generators_at, machines_at, requested_cluster
 from chainmark.api.comparing import compared
 from chainmark.api.context import (
     Cancellation,
@@ -384,6 +384,7 @@ def check_corpus(
     insecure: bool = False,
     access: Access = NOBODY,
     http_version: WantedVersion = HTTP_1,
+    on: str | None = None,
     progress: Progress | None = None,
     cancel: Cancellation | None = None,
 ) -> Document:
@@ -395,11 +396,13 @@ def check_corpus(
         url: the server.
         ca_file, insecure, access: as in `load`.
         http_version: as in `corpus`.
+        on: the scheduler of a Dask cluster whose workers send the requests, several at a time, "tcp://10.0.0.1:8786".
+            `CHAINMARK_CLUSTER` if omitted; without that, this machine sends one at a time.
         progress, cancel: as in `run`.
 
     Raises:
         UsageError: there is no such file, or it belongs to another network.
-        EnvironmentFailure: the server cannot be reached.
+        EnvironmentFailure: the server or the cluster cannot be reached.
 
     Example:
         >>> checked = cm.check_corpus("mesh", folder / "corpus.json", url)
@@ -408,7 +411,9 @@ def check_corpus(
     """
     server = _server(url, ca_file, insecure, access, http_version)
     with hidden_in_errors([server.access]):
-        record, wrong = corpus_system(system).check_corpus(Path(path), server, Relay(progress, cancel))
+        keeper, listener = corpus_system(system), Relay(progress, cancel)
+        with machines_at(cluster_address(on), listener) as machines:
+            record, wrong = keeper.check_corpus(Path(path), server, listener, machines)
     counts = {endpoint: sum(kinds.values()) for endpoint, kinds in record.requests.items()}
     return corpus_document(
         CheckedCorpus(

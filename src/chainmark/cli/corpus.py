@@ -13,7 +13,7 @@ from typer import Argument, Option
 import chainmark as cm
 from chainmark.cli.following import progress
 from chainmark.cli.groups import command
-from chainmark.cli.options import Connection, Http2, ModelSeed, Settings
+from chainmark.cli.options import Connection, Http2, ModelSeed, On, Settings
 from chainmark.cli.output import Output
 from chainmark.systems.offered import offers
 
@@ -109,6 +109,7 @@ def check(
     target: Target,
     system: System = _FIRST,
     server: Server,
+    on: On = None,
     output: Output,
 ) -> None:
     """Send every request of a corpus to a server once. Exit code 0: all responses are correct; 1: some are not.
@@ -119,5 +120,5 @@ def check(
         path: Corpus file.
     """
     with progress() as listener:
-        document = cm.check_corpus(system, path, target, **server.arguments(), progress=listener)
+        document = cm.check_corpus(system, path, target, **server.arguments(), on=on, progress=listener)
     output.finish(document)

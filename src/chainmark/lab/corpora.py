@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from chainmark.capacity.model import Target
 from chainmark.core.errors import UsageError
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.protocols import ServiceRequest, System
 
@@ -59,8 +60,16 @@ class CorpusSystem(System, Protocol):
             EnvironmentFailure: it cannot be reached, or the file cannot be written.
         """
 
-    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[CorpusRecord, list[WrongRequest]]:
+    def check_corpus(
+        self, path: Path, target: Target, progress: Progress, machines: Machines | None = None
+    ) -> tuple[CorpusRecord, list[WrongRequest]]:
         """Send every request of a stored file once to a server; returns those without a correct response.
+
+        Args:
+            path: the file.
+            target: the server.
+            progress: receives the progress.
+            machines: other machines that send the requests, at the same time.
 
         Raises:
             UsageError: there is no such file, or it belongs to another network.

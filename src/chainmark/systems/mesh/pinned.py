@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import blake3
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from chainmark.capacity.model import Endpoint, Request
+from chainmark.capacity.model import Endpoint, Request, Target
+from chainmark.core import units
 from chainmark.core.errors import UsageError
 from chainmark.core.former_names import renamed
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.corpora import OtherNetworkError
 from chainmark.store.files import json_bytes, write_bytes
@@ -25,6 +29,7 @@ from chainmark.systems.mesh.client import MeshClient
 from chainmark.systems.mesh.discovery import DiscoveredServer, Offering, ask, network_name
 
 CORPUS_SCHEMA: Literal[1] = 1
+_PARTS_PER_THREAD = 8  # of a check by other machines, so that one with slow requests does not keep the others waiting
 
 
 class _Strict(BaseModel):
@@ -248,14 +253,42 @@ class Corpus(_Strict):
         """
         self._require_network(server)
         progress.stage(f"checking the corpus against {server.url}")
-        total = sum(len(member.items) for member in self.endpoints)
         refusals = []
         for number, (entry, item) in enumerate(self._items(), 1):
-            probed = ask(client, entry.read, item.body, item.expect)
-            if probed.reason is not None:
-                refusals.append(Refusal(endpoint=entry.id, body=item.body, reason=probed.reason))
-            progress.update(number / total, entry.read.label)
+            refusals += _refusals(client, entry.id, item)
+            progress.update(number / self.size, entry.read.label)
         return refusals
+
+    def check_from(
+        self, machines: Machines, server: DiscoveredServer, target: Target, progress: Progress
+    ) -> list[Refusal]:
+        """The same with requests from other machines, those for load if there are such.
+
+        Raises:
+            OtherNetworkError: the server has another network.
+            EnvironmentFailure: a machine cannot reach the server.
+            ChainmarkError: the machines or the network between them failed.
+        """
+        self._require_network(server)
+        progress.stage(f"checking the corpus against {server.url} from other machines")
+        each = max(1, self.size // (machines.threads * _PARTS_PER_THREAD))
+        items = [(entry.id, item) for entry, item in self._items()]
+        parts = [_Check(target, items[start : start + each]) for start in range(0, len(items), each)]
+        checked = 0
+
+        def take(part: _Check, refusals: list[Refusal]) -> list[Refusal]:
+            nonlocal checked
+            checked += len(part.items)
+            progress.update(checked / self.size, units.plural(checked, "request"))
+            return refusals
+
+        reserved = machines.for_load()
+        return list(chain.from_iterable(machines.map(_check_there, parts, at=lambda _: reserved, take=take)))
+
+    @property
+    def size(self) -> int:
+        """The number of requests."""
+        return sum(len(entry.items) for entry in self.endpoints)
 
     def validated_by(self, server: DiscoveredServer, client: MeshClient, progress: Progress) -> Corpus:
         """The same with only the items that a server answers correctly; the others are listed as refused.
@@ -355,3 +388,22 @@ def server_facts(server: DiscoveredServer) -> Mapping[str, Any]:
         "historical_balance_lookup": server.historical_balance_lookup,
         "mempool_coins": server.mempool_coins,
     }
+
+
+def _refusals(client: MeshClient, endpoint: str, item: Item) -> list[Refusal]:
+    """The refusal of a request that is sent once; none if the response is correct."""
+    reason = ask(client, READS_BY_ID[endpoint], item.body, item.expect).reason
+    return [] if reason is None else [Refusal(endpoint=endpoint, body=item.body, reason=reason)]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Requests that one machine sends, each with the id of its endpoint: a piece of work."""
+
+    target: Target
+    items: Sequence[tuple[str, Item]]
+
+
+def _check_there(part: _Check) -> list[Refusal]:
+    with MeshClient.of(part.target) as client:
+        return list(chain.from_iterable(_refusals(client, endpoint, item) for endpoint, item in part.items))

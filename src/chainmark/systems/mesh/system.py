@@ -17,6 +17,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.caveats import contradicts
 from chainmark.core.errors import UsageError
 from chainmark.core.manifest import Fact, Subject
+from chainmark.core.parts import Machines
 from chainmark.core.progress import Progress
 from chainmark.lab.corpora import CorpusRecord, WrongRequest
 from chainmark.lab.profiles import check_profile
@@ -117,12 +118,18 @@ class MeshApi(FollowsRequests):
             corpus.save(order.pinned)
         return _corpus_record(corpus)
 
-    def check_corpus(self, path: Path, target: Target, progress: Progress) -> tuple[CorpusRecord, list[WrongRequest]]:
+    def check_corpus(
+        self, path: Path, target: Target, progress: Progress, machines: Machines | None = None
+    ) -> tuple[CorpusRecord, list[WrongRequest]]:
         """Send every request once."""
         corpus = Corpus.load(path)
         with MeshClient.of(target) as client:
             server = discover(client, corpus.network_name)
-            return _corpus_record(corpus), _wrong(corpus.check_against(server, client, progress))
+            if machines is None:
+                wrong = corpus.check_against(server, client, progress)
+            else:
+                wrong = corpus.check_from(machines, server, target, progress)
+        return _corpus_record(corpus), _wrong(wrong)
 
 
 def _stated(mesh: MeshProfile) -> dict[str, str]:
@@ -169,10 +176,10 @@ def _corpus(
     if not corpus.validated:
         return corpus.validated_by(server, client, progress), []
     wrong = corpus.check_against(server, client, progress)
-    items = sum(len(endpoint.items) for endpoint in corpus.endpoints)
-    if len(wrong) == items:
+    if len(wrong) == corpus.size:
         raise UsageError(
-            f"{server.url} responds correctly to none of the {items} requests of {order.corpus}: {wrong[0].reason}",
+            f"{server.url} responds correctly to none of the {corpus.size} requests of {order.corpus}: "
+            f"{wrong[0].reason}",
             "is the corpus for this network? `chainmark corpus` samples a new one",
         )
     return corpus, wrong
