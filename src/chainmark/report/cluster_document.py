@@ -11,8 +11,9 @@ from chainmark.report.document import Document
 from chainmark.report.wording import prose
 
 USE = (
-    "`ingest`, `compare`, `load`, `predict` and `explain` use the workers, and commands that start nodes distribute "
-    "the nodes of systems that support it over them. Workers that are reserved for load run no nodes."
+    "`ingest`, `compare`, `corpus check`, `load`, `predict` and `explain` use the workers, and commands that "
+    "start nodes distribute the nodes of systems that support it over them. Workers that are reserved for load run no "
+    "nodes."
 )
 FOR_LOAD = "reserved for load"
 MOST_NODES = 4  # named per worker; all are in the JSON
