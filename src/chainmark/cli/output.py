@@ -76,7 +76,7 @@ class Output(Group):
                 say(f"warning {require} was not written: {error.message}")
         if made.gone:
             say(f"error: {made.gone}")
-            say("hint: the run is stored as a partial run and is never compared; check the server's log")
+            say("hint: the run is stored as a partial run and is never compared; see the log of what is gone")
         elif made.is_interrupted:
             say("interrupted: the measurements are stored as a partial run, which is never compared")
         raise typer.Exit(made.verdict.exit_code)
