@@ -3,8 +3,8 @@
 ``python -m benches.cluster.faults [--seed N] [KIND ...]`` (root) starts a cluster for every kind of fault: a scheduler
 and three workers in namespaces of their own, and one that is reserved for the load. It starts an experiment on it, and
 lets the fault happen at a random moment. Whatever that is, the experiment must end by itself: with a verdict, or with
-an error that names the machine or the scheduler. Every sealed run must be intact, and no node may remain. It prints one
-line per kind, and fails if one of these is not so.
+an error that names the machine or the scheduler. Every sealed run must be intact and must not count against its
+version, and no node may remain. It prints one line per kind, and fails if one of these is not so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 
 import psutil
 
+from chainmark.core.manifest import Status
 from chainmark.network.emulation import EmulationPlan, emulated_links
 from chainmark.network.namespaces import HOST_NUMBER
 from chainmark.network.zones import load_zone_table
@@ -231,6 +232,8 @@ def happen(kind: str, at_s: float) -> Outcome:
         said = _said(scratch)
         sealed = Store(scratch / "store").sealed() if (scratch / "store").exists() else []
         wrong += [f"the run {run.run_id} is damaged" for run in sealed if not _is_intact(scratch, run.run_id)]
+        blamed = [run for run in sealed if run.manifest.status is Status.FAILED]
+        wrong += [f"the fault counts against the version of {run.run_id}" for run in blamed]
     if code not in ENDED:
         wrong.append(f"exit code {code}")
     if "Traceback" in said or (code == 5 and not re.search(r"\d+\.\d+\.\d+\.\d+", said)):

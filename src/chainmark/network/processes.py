@@ -111,6 +111,9 @@ class RunningProcesses(Protocol):
     ) -> RunningProcess:
         """Start one process with its output going to ``log_path``."""
 
+    def check_machines(self) -> None:
+        """Check that no other machine is lost or full: whatever its nodes do then is not their fault."""
+
     def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly; those of other machines as known so long ago."""
 
@@ -267,6 +270,9 @@ class ProcessGroup:
         process = NodeProcess(name, log_path, popen, time.time_ns())
         self.processes.append(process)
         return process
+
+    def check_machines(self) -> None:
+        """There is no other machine."""
 
     def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly."""

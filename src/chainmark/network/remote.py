@@ -271,14 +271,22 @@ class RemoteProcesses:
         self._logs[home.name, log_path.name] = log_path
         return RemoteProcess(name, pid, log_path, started_ns, host)
 
-    def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
-        """A sentence for every process that ended unexpectedly.
+    def check_machines(self) -> None:
+        """Check the last report of every host.
 
         Raises:
             EnvironmentFailure: a host is lost, or its disk is full.
         """
         if self._ticker is not None and (error := self._ticker.error()) is not None:
             raise error
+
+    def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
+        """A sentence for every process that ended unexpectedly.
+
+        Raises:
+            EnvironmentFailure: a host is lost, or its disk is full.
+        """
+        self.check_machines()
         return [death for host in self.hosts for death in host.deaths(max_age_s)]
 
     def stop(self) -> list[str]:

@@ -294,7 +294,7 @@ def running_network(plan: NetworkPlan, progress: Progress) -> Iterator[CometNetw
             progress.stage(f"starting {len(starting)} nodes")
             for node in starting:
                 network.start(node)
-            _wait_until_healthy(network, plan.profile.network.start_timeout_s, progress)
+            wait_until_healthy(network, plan.profile.network.start_timeout_s, progress)
             network.measure_hosts()
             yield network
             network.measure_hosts()
@@ -322,11 +322,17 @@ def _node(plan: NetworkPlan, member: Member, place: NodeEndpoints, home: Path) -
     return node
 
 
-def _wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progress) -> None:
-    """Wait until every node responds and has two blocks (not required of a seed); record the time of each."""
+def wait_until_healthy(network: CometNetwork, timeout_s: float, progress: Progress) -> None:
+    """Wait until every node responds and has two blocks (not required of a seed); record the time of each.
+
+    Raises:
+        NetworkFailure: a node ended or did not respond in time.
+        EnvironmentFailure: a machine is lost, or its disk is full.
+    """
     began = time.monotonic()
     clients = {node.name: RpcClient(node.rpc_address, timeout_s=2.0) for node in network.started}
     while waiting := [node for node in network.started if node.healthy_ns is None]:
+        network.processes.check_machines()
         _start_the_dead_anew(network)
         if time.monotonic() - began > timeout_s:
             raise NetworkFailure(

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from chainmark.core.errors import UsageError
+from chainmark.core.errors import EnvironmentFailure, UsageError
+from chainmark.core.manifest import Configuration
+from chainmark.core.progress import Silent
+from chainmark.network.processes import ProcessGroup
 from chainmark.systems.cometbft import workload
 from chainmark.systems.cometbft.current import heights
 from chainmark.systems.cometbft.external import application_of
+from chainmark.systems.cometbft.launch import CometNetwork, CometNode, wait_until_healthy
+from chainmark.systems.cometbft.network_plan import NodeEndpoints
 from chainmark.systems.cometbft.profile import CometBFTProfile
+from chainmark.systems.cometbft.shape import Role
 from chainmark.systems.cometbft.workload import Stall
 
 
@@ -130,3 +136,18 @@ def test_two_applications_at_once_are_refused() -> None:
     both = {"command": ["sh", "{address}"], "vote_extension_size_bytes": 0}
     with pytest.raises(ValueError, match="cannot be combined"):
         CometBFTProfile.model_validate({"system": "cometbft", "name": "x", "application": both})
+
+
+def test_a_machine_that_is_full_while_its_network_starts_is_not_a_fault_of_the_version(tmp_path: Path) -> None:
+    """Its nodes are never healthy, which would count as a failed start of their release a minute later."""
+
+    class FullMachine(ProcessGroup):
+        def check_machines(self) -> None:
+            raise EnvironmentFailure("the disk of 10.0.0.1 is full")
+
+    with FullMachine() as processes:
+        node = CometNode("node0", Role.VALIDATOR, NodeEndpoints("127.0.0.1"), tmp_path, Path("program"))
+        node.current = processes.start("node0", ["sleep", "60"], tmp_path / "log")
+        network = CometNetwork([node], processes, Configuration(), {}, {})
+        with pytest.raises(EnvironmentFailure, match=r"10\.0\.0\.1 is full"):
+            wait_until_healthy(network, 60.0, Silent())
