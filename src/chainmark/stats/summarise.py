@@ -36,7 +36,7 @@ from chainmark.stats.units import UnitMean, Units, block_length, unit_mean, unit
 Replicates = Mapping[float | None, FloatArray]
 # Measured on one core: a value in a resample, and a sum over a unit. The draws are not divided.
 _S_PER_VALUE, _S_PER_SUM = 6.5e-9, 0.2e-9
-_DIVIDED_FROM_S = 1.0  # shorter work is not worth its message to another machine
+_DIVIDED_FROM_S = 2.5  # a second of two cores; for shorter work, the message and the repeated draws cost more
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _resampled(
     how = f"stationary bootstrap, mean block {number(length, 1)} {units.noun}" if units.ordered else "bootstrap"
     method = f"{how}, {RESAMPLES} resamples of {units.count} {units.noun}"
     work = _Resampling(prepared, units.count, length, seed, population.id)
-    if machines is None or work.divisible_s() < _DIVIDED_FROM_S:
+    if machines is None or machines.threads == 1 or work.divisible_s() < _DIVIDED_FROM_S:
         return work.replicates(), method
     parts: list[list[Replicates]] = machines.map(_replicates_there, work.divided(machines.threads))
     return list(chain.from_iterable(parts)), method
@@ -262,7 +262,7 @@ def summarise(
             and infinity all mean that a row has no value. Frames in memory, or a source that reads column by column,
             which large populations need.
         seed: the run's seed; with the population's ID it determines every resample.
-        machines: other machines, which resample populations that take more than about a second.
+        machines: other machines, which resample populations that take more than about a second of two cores.
 
     Returns:
         One summary per metric in the catalogue's order. Any permutation of the rows gives the same bytes, and so does
