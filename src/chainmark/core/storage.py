@@ -10,6 +10,9 @@ from pathlib import Path
 
 from chainmark.core.errors import EnvironmentFailure, UsageError
 
+# Below this a node's next block may not fit, and the measurement so far could not be stored.
+FREE_BYTES_MIN = 64 << 20
+
 
 def is_full(error: BaseException | None) -> bool:
     """Whether an error of the operating system says that a disk is full."""
@@ -42,6 +45,20 @@ def storage_errors(path: Path) -> Iterator[None]:
             wrong = f"{above} is a {'folder' if above.is_dir() else 'file'}"
             raise UsageError(f"{path} cannot be written: {wrong}", "give a file in an existing folder") from error
         raise
+
+
+def require_space(folder: Path) -> None:
+    """Check that nodes can still write to a folder.
+
+    Raises:
+        EnvironmentFailure: its disk is full. They fail soon, which is not their fault.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < FREE_BYTES_MIN:
+        raise EnvironmentFailure(
+            f"the disk is full: {free_bytes >> 20} MiB are left in {folder}, but the nodes need more",
+            "free some space, or store runs elsewhere with `--store DIR`",
+        )
 
 
 def existing_parent(path: Path) -> Path:

@@ -40,8 +40,6 @@ from chainmark.network.processes import (
 from chainmark.network.sampling import ResourceSampler, Ticker
 
 SILENCE_MAX_S = 20.0
-# Below this a node's next block may not fit, and the measurement so far could not be stored.
-FREE_BYTES_MIN = 64 << 20
 SPACE_HINT = "free some space there, or set TMPDIR of its worker to another disk"
 # In a command, the place of a node's program.
 PROGRAM = "{program}"

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.core.storage import storage_errors
+from chainmark.core.storage import require_space, storage_errors
 
 if TYPE_CHECKING:  # for the types of what only processes on other machines have
     import polars as pl
@@ -112,7 +112,7 @@ class RunningProcesses(Protocol):
         """Start one process with its output going to ``log_path``."""
 
     def check_machines(self) -> None:
-        """Check that no other machine is lost or full: whatever its nodes do then is not their fault."""
+        """Check that no machine is lost or full: whatever its nodes do then is not their fault."""
 
     def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly; those of other machines as known so long ago."""
@@ -272,7 +272,13 @@ class ProcessGroup:
         return process
 
     def check_machines(self) -> None:
-        """There is no other machine."""
+        """Check the disk of each log.
+
+        Raises:
+            EnvironmentFailure: one is full.
+        """
+        for folder in {process.log_path.parent for process in self.processes}:
+            require_space(folder)
 
     def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly."""

@@ -22,10 +22,9 @@ import numpy as np
 import polars as pl
 
 from chainmark.core.errors import ChainmarkError, EnvironmentFailure, LostMachineError
-from chainmark.core.storage import storage_errors
+from chainmark.core.storage import FREE_BYTES_MIN, storage_errors
 from chainmark.core.times import utc_now
 from chainmark.network.agent import (
-    FREE_BYTES_MIN,
     PROGRAM,
     SPACE_HINT,
     HostCapacity,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +18,8 @@ from chainmark.core import units
 from chainmark.core.errors import EnvironmentFailure, LostMachineError
 from chainmark.core.manifest import Incident
 from chainmark.core.progress import Progress, live_figures
-from chainmark.core.storage import storage_errors
+from chainmark.core.storage import require_space, storage_errors
 from chainmark.core.times import NS
-from chainmark.network.agent import FREE_BYTES_MIN
 from chainmark.network.links import LinkStats
 from chainmark.network.pprof import ProfileTaker
 from chainmark.network.remote import REPORT_AGE_S
@@ -350,12 +348,7 @@ class _Watch:
             EnvironmentFailure: the run cannot continue, and the network is not the cause.
         """
         self.look_for_deaths(max_age_s=REPORT_AGE_S)
-        free_bytes = shutil.disk_usage(self._folder).free
-        if free_bytes < FREE_BYTES_MIN:
-            raise EnvironmentFailure(
-                f"the disk is full: {free_bytes >> 20} MiB are left in {self._folder}, but the nodes need more",
-                "free some space, or store runs elsewhere with `--store DIR`",
-            )
+        require_space(self._folder)
         for ticker in self._tickers:
             if (error := ticker.error()) is not None:
                 raise error
