@@ -127,7 +127,7 @@ class _Resampling:
         return RESAMPLES * (values * _S_PER_VALUE + sums * _S_PER_SUM)
 
     def divided(self, count: int) -> list[_Resampling]:
-        """The same in at most this many parts, with as many metrics each as possible."""
+        """The same in at most this many parts, each with about as many metrics."""
         starts = [len(self.metrics) * place // count for place in range(count + 1)]
         return [replace(self, metrics=self.metrics[low:high]) for low, high in pairwise(starts) if low < high]
 
