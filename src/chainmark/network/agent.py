@@ -125,6 +125,7 @@ class HostAgent:
         self._folder, self._held = _locked_folder()
         self._silence_max_s = silence_max_s
         self._heard_s = time.monotonic()
+        self._open_calls = 0
         self._lock = threading.Lock()
         self._is_closed = False
         self._group = ProcessGroup()
@@ -144,6 +145,8 @@ class HostAgent:
                 f"the host's nodes were stopped: its client was silent for {units.duration(self._silence_max_s)}"
             )
         try:
+            with self._lock:
+                self._open_calls += 1
             return getattr(self, method)(*arguments)
         except EnvironmentFailure as error:
             raise HostFailure(error.message, SPACE_HINT if is_full(error.__cause__) else error.hint) from error
@@ -151,7 +154,9 @@ class HostAgent:
             # As it is, the client would take it for the engine's error of a lost worker.
             raise HostFailure(f"`{method}` failed: {type(error).__name__}: {error}") from error
         finally:
-            self._heard_s = time.monotonic()  # a call may take longer than a silence
+            self._heard_s = time.monotonic()  # the client may wait for the end of one call before it makes the next
+            with self._lock:
+                self._open_calls -= 1
 
     def about(self) -> HostCapacity:
         """The resources of this machine."""
@@ -293,8 +298,13 @@ class HostAgent:
             self._tickers[0].stop()
 
     def _look(self) -> None:
-        """Close if the client is silent: it was killed, or the network between is cut."""
-        if not self._is_closed and time.monotonic() - self._heard_s > self._silence_max_s:
+        """Close if the client is silent: it was killed, or the network between is cut.
+
+        It is not silent while it waits for the end of a call, which may take longer on an overloaded machine.
+        """
+        if self._is_closed or self._open_calls:
+            return
+        if time.monotonic() - self._heard_s > self._silence_max_s:
             self.close(by_silence=True)
 
     def _free_bytes(self) -> int:

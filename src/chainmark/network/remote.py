@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -205,7 +205,7 @@ class RemoteProcesses:
     _sent: set[str] = field(default_factory=set)
     _logs: dict[tuple[str, str], Path] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
-    _ticker: Ticker | None = None
+    _tickers: list[Ticker] = field(default_factory=list)
     _neighbours: set[int] = field(default_factory=set)  # on this machine
 
     @property
@@ -224,7 +224,10 @@ class RemoteProcesses:
 
     def __enter__(self) -> RemoteProcesses:
         self._on_each(lambda host: host.ask_time(FIRST_EXCHANGES))
-        self._ticker = Ticker(self._ask_reports, "host reports", REPORT_S)
+        # Each on its own: while one host is slow, the others must not take their client for gone.
+        self._tickers = [
+            Ticker(partial(_look_after, host), f"reports of {host.address}", REPORT_S) for host in self.hosts
+        ]
         ours = [*self._agents.values(), (kernel_of_processes(), os.getpid())]
         for kernel in {kernel for kernel, _ in ours}:
             self._introduce(kernel, [pid for its_kernel, pid in ours if its_kernel == kernel])
@@ -233,9 +236,9 @@ class RemoteProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ticker is not None:
+        for ticker in self._tickers:
             with suppress(ChainmarkError, OSError):  # a lost host is reported by what needed it
-                self._ticker.stop()
+                ticker.stop()
         remove_neighbours(self._neighbours)
         if isinstance(error, Exception) and not isinstance(error, LostMachineError):  # the logs show why it failed
             for node, name in self._logs:
@@ -276,8 +279,9 @@ class RemoteProcesses:
         Raises:
             EnvironmentFailure: a host is lost, or its disk is full.
         """
-        if self._ticker is not None and (error := self._ticker.error()) is not None:
-            raise error
+        for ticker in self._tickers:
+            if (error := ticker.error()) is not None:
+                raise error
 
     def deaths(self, *, max_age_s: float = 0.0) -> list[str]:
         """A sentence for every process that ended unexpectedly.
@@ -354,11 +358,6 @@ class RemoteProcesses:
             if self._agents[host.address][0] == kernel:
                 host.call("add_neighbours", pids)
 
-    def _ask_reports(self) -> None:
-        self._on_each(RemoteHost.ask_report)
-        for host in self.hosts:
-            host.require_space()
-
     def _digest(self, program: Path) -> str:
         if program not in self._digests:
             self._digests[program] = hashlib.sha256(program.read_bytes()).hexdigest()
@@ -366,6 +365,11 @@ class RemoteProcesses:
 
     def _on_each(self, ask: Callable[[RemoteHost], Any]) -> list[Any]:
         return list(self._pool.map(ask, self.hosts))
+
+
+def _look_after(host: RemoteHost) -> None:
+    host.ask_report()
+    host.require_space()
 
 
 def joined_pressure(

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,6 +175,47 @@ def test_a_silent_client_ends_the_processes(program: Path, tmp_path: Path) -> No
         return False
 
     wait_until(is_refused, "the agent's end")
+
+
+def test_a_client_that_waits_for_an_answer_is_not_silent(tmp_path: Path) -> None:
+    """On an overloaded machine the start of a process may take longer than a silence."""
+    waiting, silent = (HostAgent(tmp_path / "programs", silence_max_s=0.1) for _ in range(2))
+    folder = Path(silent.home_of("node0")).parent
+    waiting.hold("patience", _Patience, folder)
+    waiting.call("ask", "patience", "wait")
+    waiting.call("now_ns")
+    waiting.close()
+
+
+class _Patience:
+    """Waits for the end of another agent, whose client is silent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def wait(self) -> None:
+        """Wait until the agent's folder is removed."""
+        wait_until(lambda: not self._folder.exists(), "the other agent's end")
+
+
+def test_a_slow_host_does_not_make_the_client_silent_for_the_others(tmp_path: Path) -> None:
+    """They would take it for gone and stop their nodes."""
+    agents = [HostAgent(tmp_path / "programs") for _ in range(2)]
+    is_over, asked = threading.Event(), 0
+
+    def slow(method: str, *arguments: object) -> object:
+        if method == "report":
+            is_over.wait(60)
+        return agents[0].call(method, *arguments)
+
+    def fast(method: str, *arguments: object) -> object:
+        nonlocal asked
+        asked += method == "report"
+        return agents[1].call(method, *arguments)
+
+    with RemoteProcesses({"node0": RemoteHost("10.0.0.1", slow), "node1": RemoteHost("10.0.0.2", fast)}):
+        wait_until(lambda: asked >= 3, "the fast host's reports")
+        is_over.set()
 
 
 def test_the_homes_of_a_killed_agent_are_removed_by_the_next_one(
