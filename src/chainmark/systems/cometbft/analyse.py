@@ -383,7 +383,13 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
         machine_steal_share=_rate("cpu_steal_s") / _rate("cpu_total_s"),
         machine_speed=NOMINAL_S * _rate("reference_times") / _rate("reference_cpu_s"),
     )
-    return _by_second(rates, window).drop("time_ns")
+    # A sampler that has to wait leaves out seconds, also at the end of the window: the next sample covers their time.
+    later = rates.filter(pl.col("time_ns") >= window.start_ns).with_columns(
+        second=(pl.col("time_ns") - window.start_ns) // NS
+    )
+    last = later.group_by("second", maintain_order=True).last()
+    seconds = pl.DataFrame({"second": np.arange(window.seconds)})
+    return seconds.join_asof(last, on="second", strategy="forward").drop("time_ns")
 
 
 def host_second_samples(scrapes: pl.DataFrame, processes: pl.DataFrame, window: Window) -> pl.DataFrame:

@@ -315,6 +315,18 @@ def test_the_seconds_of_the_window_match_hand_computed_values() -> None:
     assert frame["machine_speed"].to_list() == [pytest.approx(0.8), pytest.approx(1.25), None]
 
 
+def test_a_sampler_that_had_to_wait_hides_no_second() -> None:
+    """While other work takes all processors nothing is sampled, also at the end of a window: the run looked quiet."""
+    starved = PRESSURE.with_columns(
+        time_ns=pl.Series([NS // 2, NS + NS // 2, 4 * NS + NS // 2]),
+        contended_s=pl.Series([0.0, 0.2, 3.2]),
+        nodes_waited_s=pl.Series([1.0, 1.4, 7.4]),
+    )
+    frame = second_samples(_whole([NS], [NS]), starved, Window(NS, 4 * NS))
+    # In each of three seconds, others ran for one, and the nodes wanted 2.2.
+    assert frame["nodes_run_queue_share"].to_list() == pytest.approx([0.2, 1 / 2.2, 1 / 2.2])
+
+
 def test_a_run_has_only_the_populations_that_it_sampled() -> None:
     events, window = _whole([NS, NS], [NS, NS]), Window(NS, 4 * NS)
     start_up_s = {"b": 2.0, "a": 1.0}
