@@ -8,7 +8,7 @@ name is the ID of its metric in the catalogue.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -384,10 +384,7 @@ def _pressure_by_second(pressure: pl.DataFrame, window: Window) -> pl.DataFrame:
         machine_speed=NOMINAL_S * _rate("reference_times") / _rate("reference_cpu_s"),
     )
     # A sampler that has to wait leaves out seconds, also at the end of the window: the next sample covers their time.
-    later = rates.filter(pl.col("time_ns") >= window.start_ns).with_columns(
-        second=(pl.col("time_ns") - window.start_ns) // NS
-    )
-    last = later.group_by("second", maintain_order=True).last()
+    last = _by_second(rates, replace(window, end_ns=np.iinfo(np.int64).max)).sort("second")
     seconds = pl.DataFrame({"second": np.arange(window.seconds)})
     return seconds.join_asof(last, on="second", strategy="forward").drop("time_ns")
 
