@@ -61,9 +61,13 @@ def test_the_same_version_never_fails(shared_lab: Lab) -> None:
 def test_a_longer_timeout_commit_fails_and_names_latency_and_interval(
     shared_lab: Lab, baseline: str, tmp_path: Path
 ) -> None:
-    # Blocks take three times as long: certain to be found in three runs per side despite the noise of a busy machine.
-    slower = _experiment(shared_lab, *DEMO, "--repeat", "3", "--set", "node.config.consensus.timeout_commit=500ms")
-    code, comparison = _compare(shared_lab, baseline, slower)
+    # Blocks take three times as long: found in three runs per side, or in six beside networks that add noise.
+    for repeats in ("3", "6"):
+        slow = ("--set", "node.config.consensus.timeout_commit=500ms")
+        slower = _experiment(shared_lab, *DEMO, "--repeat", repeats, *slow)
+        code, comparison = _compare(shared_lab, baseline, slower)
+        if comparison["verdict"] != "inconclusive":
+            break
     assert (code, comparison["verdict"]) == (1, "fail")
     outcomes = _outcomes(comparison)
     assert outcomes["block_interval_s mean"] == "worse"

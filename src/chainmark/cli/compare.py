@@ -59,6 +59,7 @@ def compare(
         era: Version of the system's published report style.
         question: `worse`: is the candidate worse than the margins allow? `cost`: what does a deliberate change cost?
     """
+    output.prepare()
     with progress() as listener:
         document = cm.compare(baseline, *(candidates or []), **options, progress=listener)
     output.finish(document)

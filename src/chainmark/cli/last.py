@@ -18,6 +18,7 @@ from chainmark.cli.interrupts import handle_interrupts
 
 # Most commands write no PDF: its modules are loaded only when needed.
 if TYPE_CHECKING:
+    import subprocess
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from chainmark.report.typeset import Paper
@@ -40,6 +41,13 @@ class LastStep:
     is_awaited: bool = False
     _pool: ThreadPoolExecutor | None = None
     _drawings: list[Future[list[str]]] = field(default_factory=list)
+    _engine: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        """Start the engine that draws charts, so that it is ready before the result is."""
+        from chainmark.report.drawn import start_engine
+
+        self._engine = start_engine()
 
     def set(self, paper: Paper, path: Path) -> None:
         """Schedule a PDF for the end of the command, or set it now if the command has no such end."""
@@ -56,7 +64,8 @@ class LastStep:
         from chainmark.report.drawn import svgs_apart
 
         self._pool = self._pool or ThreadPoolExecutor(1, "drawing")
-        self._drawings.append(self._pool.submit(svgs_apart, paper.drawings))
+        engine, self._engine = self._engine, None
+        self._drawings.append(self._pool.submit(svgs_apart, paper.drawings, engine))
 
     def tell(self, written: Sequence[Path]) -> None:
         """Report the written files as soon as all of them are complete."""
@@ -78,6 +87,8 @@ class LastStep:
 
     def end_with(self, code: int) -> NoReturn:
         """Do the remaining work, in a process that replaces this one if there is a PDF to set, and exit."""
+        if self._engine:  # there was nothing to draw
+            self._engine.kill()
         if not self.papers:
             sys.exit(code)
         try:

@@ -39,6 +39,11 @@ class Output(Group):
     json_file: Path | None = None
     as_json: AsJson = False
 
+    def prepare(self) -> None:
+        """Prepare the PDF while the result is computed. Next to a measurement, a waiting process would disturb it."""
+        if self.pdf:
+            last_step.prepare()
+
     def present(self, document: cm.Document) -> None:
         """Write a result's reports and print it."""
         self.present_all([document])

@@ -51,4 +51,6 @@ def _numbered_afresh(svg: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps([svg_of(drawing) for drawing in json.load(sys.stdin.buffer)]))
+    svg_of(({"mark": "point"}, {}))  # the engine starts with its first drawing, here before the task is known
+    if order := sys.stdin.buffer.read():  # empty if the command has ended without a report
+        sys.stdout.write(json.dumps([svg_of(drawing) for drawing in json.loads(order)]))

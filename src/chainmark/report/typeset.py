@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainmark.report import typesetting
-from chainmark.report.apart import run_apart
+from chainmark.report.apart import finish_apart, start_apart
 from chainmark.report.drawing import Drawing
 from chainmark.report.drawn import svgs_of
 
@@ -38,10 +38,10 @@ def typeset(paper: Paper) -> bytes:
     """The PDF.
 
     Raises:
-        EnvironmentFailure, InternalError: as `chainmark.report.apart.run_apart`.
+        EnvironmentFailure, InternalError: as `chainmark.report.apart.finish_apart`.
     """
     drawn = paper.svgs or svgs_of(paper.drawings)
     order = {"template": paper.template, "time": paper.time, "drawings": json.dumps(drawn)}
     task = "\n".join([json.dumps(order), paper.report]).encode()
     del drawn, order  # it is as large again, while Typst works
-    return run_apart(typesetting.__file__, task, "typesetting the PDF")
+    return finish_apart(start_apart(typesetting.__file__), task, "typesetting the PDF")

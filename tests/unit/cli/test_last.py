@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from chainmark.cli.last import LastStep
 from chainmark.report.layouts import document_of
@@ -36,10 +39,17 @@ NOT_DRAWN = """
 from chainmark.core.errors import EnvironmentFailure
 from chainmark.report import drawn
 
-def svgs_apart(drawings):
+def svgs_apart(drawings, engine):
     raise EnvironmentFailure("there is no memory", "")
 
 drawn.svgs_apart = svgs_apart
+"""
+
+
+PREPARED = """
+from chainmark.cli.last import last_step
+
+last_step.prepare()
 """
 
 
@@ -61,6 +71,21 @@ def test_charts_that_were_not_drawn_beside_the_command_are_drawn_after_it(tmp_pa
     ended = _ended(path, NOT_DRAWN)
     assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
     assert path.read_bytes() == document_of(sample()).pdf()
+
+
+def test_charts_drawn_by_an_engine_that_was_started_earlier_are_identical(tmp_path: Path) -> None:
+    path = tmp_path / "last.pdf"
+    ended = _ended(path, PREPARED)
+    assert (ended.returncode, ended.stderr) == (3, f"\nreport  {path}\n")
+    assert path.read_bytes() == document_of(sample()).pdf()
+
+
+def test_an_engine_that_has_nothing_to_draw_ends_with_the_command() -> None:
+    command = [sys.executable, "-c", f"{PREPARED}print(last_step._engine.pid, flush=True)\nlast_step.end_with(2)"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "")
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(ended.stdout)).wait(timeout=30)
 
 
 def test_a_pdf_that_cannot_be_written_is_an_error_after_the_output(tmp_path: Path) -> None:
