@@ -33,7 +33,6 @@ from chainmark.serve import listing, pages
 from chainmark.serve.capacity import capacity_document
 from chainmark.serve.charts import Painter
 from chainmark.serve.computed import computed_document
-from chainmark.serve.listing import RunList
 from chainmark.serve.matrix import WHOLE, MatrixRow, comparisons_in, labels_of, matrix, tab_of, tabs_of
 from chainmark.serve.memory import Memory
 from chainmark.serve.one_metric import STRIPS, metric_document, view_of
@@ -177,17 +176,13 @@ class Site:
         shown = part(
             "runs", run_list, listing.facets(everything, query), run_list.runs[begin:end], before, after, turned
         )
-        return Page(self._runs_document(run_list), "Runs", instead=shown, live=self.state())
+        return Page(pages.runs_document(run_list), "Runs", instead=shown, live=self.state())
 
     def state(self) -> str:
         """A summary of the store's state: it changes when a run begins, ends, is annotated or removed."""
         moment = self.store.now()
         names = zlib.crc32("\n".join(moment.unfinished).encode("utf-8", "surrogateescape"))
         return f"{self._began:x}-{moment.number:x}-{names:x}"
-
-    @staticmethod
-    def _runs_document(run_list: RunList) -> Document:
-        return pages.runs_document(run_list)
 
     def run(self, query: QueryValues, run_id: str) -> Page:
         """One run's document.

@@ -286,9 +286,10 @@ def known_size(size_bytes: float) -> bool:
 def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
     """The inferred values, in a sentence; ``pinged``: compared with pings of the cluster itself."""
     parameters = calibration.scenario.parameters
+    header, body = units.duration(parameters.header_service_s), units.duration(parameters.body_service_s)
     text = (
-        f"inferred from the measured stages, not from adoption: {_ms(parameters.header_service_s)} to send and check a "
-        f"header, {_ms(parameters.body_service_s)} to read, send and receive a body"
+        f"inferred from the measured stages, not from adoption: {header} to send and check a "
+        f"header, {body} to read, send and receive a body"
     )
     if calibration.link is not None and calibration.round_trip is not None:
         trip: Modelled = calibration.round_trip
@@ -305,7 +306,3 @@ def fitted_note(calibration: Calibration, *, pinged: bool = False) -> str:
             "the fetch durations do not show anything longer"
         )
     return text
-
-
-def _ms(seconds: float) -> str:
-    return units.duration(seconds)

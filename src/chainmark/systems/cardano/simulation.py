@@ -51,11 +51,6 @@ Simulate = Callable[[str, int, int, int, int], Batches]
 OnProgress = Callable[[float], None]
 
 
-def native(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, threads: int) -> Batches:
-    """The simulator in Rust."""
-    return simulate_batches(scenario, blocks_per_batch, first_batch, batches, threads)
-
-
 @dataclass(frozen=True)
 class Portion:
     """One batch for a machine to simulate; the scenario is JSON."""
@@ -80,14 +75,14 @@ def simulate_there(portion: Portion) -> SimulatedMeans:
     Raises:
         ValueError: the scenario is invalid.
     """
-    batch = native(portion.scenario, portion.blocks, portion.batch, 1, 1)
+    batch = simulate_batches(portion.scenario, portion.blocks, portion.batch, 1, 1)
     return SimulatedMeans(batch.figures, batch.normal, batch.slow)
 
 
 def simulator_on(machines: Machines | None) -> Simulate:
     """The simulator in Rust, on other machines if there are some: each batch runs on any free one."""
     if machines is None:
-        return native
+        return simulate_batches
 
     def simulate(scenario: str, blocks_per_batch: int, first_batch: int, batches: int, _threads: int) -> SimulatedMeans:
         portions = [Portion(scenario, blocks_per_batch, first_batch + number) for number in range(batches)]
@@ -162,7 +157,7 @@ class Simulator:
     blocks: int | None = None
     threads: int = 0
     batches: int = BATCHES
-    simulate: Simulate = native
+    simulate: Simulate = simulate_batches
 
     def blocks_per_batch(self, hosts: int, round_blocks: int | None = None) -> int:
         """Whole rounds in which every host forges its share, if that number of blocks was requested.

@@ -87,13 +87,3 @@ def reader_of(order: ImportRequest) -> Reader:
             return reader
     known = "; ".join(reader.title for reader in READERS)
     raise UsageError(f"`{path}` has an unrecognised format", f"supported measurements of CometBFT: {known}")
-
-
-def parts_of(order: ImportRequest) -> list[str]:
-    """The runs of the source; none: it is one."""
-    return reader_of(order).parts(order)
-
-
-def ingest_any(order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
-    """Read the source into a run."""
-    return reader_of(order).ingest(order, run, progress)

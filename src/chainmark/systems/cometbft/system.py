@@ -61,7 +61,7 @@ from chainmark.systems.cometbft.connections import disconnection_warnings
 from chainmark.systems.cometbft.described import Described
 from chainmark.systems.cometbft.external import application_of
 from chainmark.systems.cometbft.gates import capacity_gate, failed_gate, run_gates, start_gate, start_pressure_gate
-from chainmark.systems.cometbft.imports import ingest_any, parts_of, reader_of
+from chainmark.systems.cometbft.imports import reader_of
 from chainmark.systems.cometbft.ingest import (
     ChainReading,
     Events,
@@ -188,7 +188,7 @@ class CometBft(Described):
 
     def parts(self, order: ImportRequest) -> list[str]:
         """The runs of a source, if it holds several."""
-        return parts_of(order)
+        return reader_of(order).parts(order)
 
     def import_options(self, order: ImportRequest) -> frozenset[str]:
         """Those of the reader of this source."""
@@ -196,7 +196,7 @@ class CometBft(Described):
 
     def ingest(self, order: ImportRequest, run: UnfinishedRun, progress: Progress) -> Imported:
         """Measurements of an external network: a Prometheus server's, or files that :mod:`.imports` recognises."""
-        return ingest_any(order, run, progress)
+        return reader_of(order).ingest(order, run, progress)
 
     def followed(self, run: SealedRun) -> Sequence[str]:
         """Transactions, if the run has each of them."""
