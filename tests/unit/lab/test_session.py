@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import blake3
 import polars as pl
 import pytest
+from pydantic import BaseModel
 
 from chainmark.core.catalogue import Catalogue
+from chainmark.core.distribution import MetricSummary
 from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import (
     Configuration,
@@ -24,9 +32,21 @@ from chainmark.core.manifest import (
     Subject,
 )
 from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
+from chainmark.core.parts import Machines
+from chainmark.core.progress import Silent
+from chainmark.lab import session as sessions
 from chainmark.lab.protocols import Findings
-from chainmark.lab.session import RunContent, RunOrigin, Session, StagedSession
+from chainmark.lab.session import (
+    RunContent,
+    RunOrigin,
+    Session,
+    StagedSession,
+    finished_runs,
+    name_of,
+    new_experiment_id,
+)
 from chainmark.stats.description import LAYOUT, Descriptions
+from chainmark.stats.summarise import summarise
 from chainmark.store.runs import Store
 from chainmark.store.sealed import SealedRun
 
@@ -232,3 +252,165 @@ def test_samples_already_written_to_the_run_are_summarised_identically(tmp_path:
         session.run.write_samples("p", _SAMPLES["p"])
         written = session.seal(_content(samples=None))
     assert (run.path / "metrics.json").read_bytes() == (written.path / "metrics.json").read_bytes()
+
+
+ENDED = 2**22 + 1  # the id of no process
+
+
+def test_an_unfinished_run_states_what_it_is_and_which_process_makes_it(tmp_path: Path) -> None:
+    """`chainmark runs list` shows it, and whether the process still runs decides whether it can be removed."""
+    began = "2026-01-01T00:00:00Z"
+    with Session.create(Store(tmp_path), "toy", "toy/demo", "v1", experiment="e-1", started_at=began) as session:
+        assert session.run.run_id.startswith("toy-demo-v1-20")
+        assert session.run.state() == {
+            "pid": os.getpid(), "started_at": began, "version": "v1", "profile": "toy/demo", "experiment": "e-1",
+        }  # fmt: skip
+        assert session.seal(_content()).manifest.started_at == began
+    with _session(Store(tmp_path)) as session:
+        assert session.run.maker() == os.getpid()
+
+
+def test_an_unfinished_import_states_its_source_and_which_process_makes_it(tmp_path: Path) -> None:
+    with _staged(Store(tmp_path)) as session:
+        assert session.is_new is True
+        state = session.run.state()
+        assert session.run.maker() == os.getpid()
+    assert state == {"pid": os.getpid(), "started_at": state["started_at"], "source": "/logs"}
+
+
+def test_only_equal_imports_exclude_each_other(tmp_path: Path) -> None:
+    """They are equal in whichever order their settings were given."""
+    store = Store(tmp_path)
+    with StagedSession.stage(store, {"logs": "/a", "rules": "x"}), StagedSession.stage(store, {"logs": "/b"}):
+        with pytest.raises(UsageError, match="is importing the same logs"):
+            StagedSession.stage(store, {"rules": "x", "logs": "/a"})
+        assert len(store.unfinished()) == 2
+
+
+def test_an_import_has_the_same_name_on_every_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digits are those of the hash of exactly these inputs; shared stores would otherwise hold a run twice."""
+    monkeypatch.setattr(sessions, "tool_version", lambda: "9.9.9")
+    inputs = (
+        '{"options": {"rules": "Zürich"}, "profile": {"a": 1}, "sources": [["log", "00"]], "subject": {"binary_sha256":'
+        ' null, "build": null, "name": "Toy", "revision": null, "system": "toy", "version": "v1"}, "tool_version":'
+        ' "9.9.9"}'
+    )
+    digits = blake3.blake3(inputs.encode()).hexdigest()[:8]
+    run, _ = _imported(Store(tmp_path), options={"rules": "Zürich"})
+    assert run.run_id == f"toy-demo-v1-20260101T000000-{digits}"
+
+
+@pytest.mark.parametrize(
+    ("profile", "version", "name"),
+    [
+        ("toy/X 9", "release_X", "toy-X-9-release_X-"),
+        ("toy/9", "-X: <appd>/un  known.", "toy-9-X-appd-un-known-"),
+        ("toy/", "9.1+Z", "toy-unnamed-9.1+Z-"),
+        ("other/9", "...", "toy-other-9-unnamed-"),
+    ],
+)
+def test_names_of_imports_can_be_typed_whatever_the_logs_contain(
+    tmp_path: Path, profile: str, version: str, name: str
+) -> None:
+    findings = _findings()
+    findings.subject = findings.subject.model_copy(update={"version": version})
+    run, _ = _imported(Store(tmp_path), findings=findings, profile_name=profile)
+    assert re.fullmatch(re.escape(f"{name}20260101T000000-") + "[0-9a-f]{8}", run.run_id)
+
+
+def test_an_import_of_unknown_time_is_from_now(tmp_path: Path) -> None:
+    with _staged(Store(tmp_path)) as session:
+        manifest = session.seal(_content()).manifest
+    assert (datetime.now(UTC) - datetime.fromisoformat(manifest.started_at)).total_seconds() < 600.0
+    assert manifest.run_id.startswith(f"toy-demo-v1-{re.sub('[-:Z]', '', manifest.started_at)}-")
+
+
+class _Stages(Silent):
+    """Records the stages."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def stage(self, name: str) -> None:
+        """Record it."""
+        self.names.append(name)
+
+
+def test_the_summary_of_a_run_is_shared_by_other_machines_and_its_stages_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines, shown = cast(Machines, object()), _Stages()
+
+    def summarised(
+        catalogue: Catalogue, samples: Mapping[str, pl.DataFrame], seed: int, on: Machines | None = None
+    ) -> Sequence[MetricSummary]:
+        assert on is machines
+        return summarise(catalogue, samples, seed)
+
+    monkeypatch.setattr(sessions, "summarise", summarised)
+    with _session(Store(tmp_path)) as session:
+        session.seal(_content(), shown, machines)
+    assert shown.names == ["summarising", "sealing"]
+
+
+class _Named(BaseModel):
+    name: str = "toy/demo"
+
+
+class _Nameless(BaseModel):
+    rate: int = 1
+
+
+def test_a_profile_without_a_name_is_called_a_profile() -> None:
+    assert (name_of(_Named()), name_of(_Nameless())) == ("toy/demo", "profile")
+
+
+class _Noon:
+    """A clock that has stopped at noon UTC."""
+
+    @staticmethod
+    def now(zone: timezone) -> datetime:
+        """That time."""
+        assert zone is UTC, "experiments of machines in several zones would not be in order"
+        return datetime(2026, 1, 2, 12, 0, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        (("toy", "toy/demo"), "toy-demo"),
+        (("toy", "demo", "qa"), "toy-qa-demo"),
+        (("toy", "other/toy/demo"), "toy-other-toy-demo"),
+        (("toy", "demo/toy/"), "toy-demo-toy-"),
+    ],
+)
+def test_an_experiment_is_named_after_its_plan_and_its_time(
+    known: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is a folder's, so it contains no slash."""
+    monkeypatch.setattr(sessions, "datetime", _Noon)
+    assert re.fullmatch(f"{name}-20260102T120005-[0-9a-f]{{4}}", new_experiment_id(*known))
+
+
+def test_resuming_removes_only_what_ended_processes_left_of_the_experiment(tmp_path: Path) -> None:
+    """Another experiment may still be examined, and another process may still make a run of this one."""
+    store = Store(tmp_path)
+    for position in (3, 1):
+        with _session(store) as session:
+            session.seal(_content(place=ExperimentPlace(id="e-1", side="s", repetition=1, position=position)))
+    with _session(store) as session:
+        session.seal(_content(place=ExperimentPlace(id="f-1", side="s", repetition=1, position=7)))
+    left: list[dict[str, object]] = [
+        {"pid": ENDED, "experiment": "e-1"},
+        {"pid": ENDED, "experiment": "e-1-profiles"},
+        {"pid": os.getpid(), "experiment": "e-1"},
+        {"pid": ENDED, "experiment": "f-1"},
+        {"pid": ENDED},
+    ]
+    for state in left:
+        store.create("toy", "demo", "v1", state)
+    places = {position: run.manifest.experiment for position, run in finished_runs(store, "e-1").items()}
+    assert {position: place.id for position, place in places.items() if place} == {1: "e-1", 3: "e-1"}
+    assert {position: place.position for position, place in places.items() if place} == {1: 1, 3: 3}
+    kept = sorted(json.dumps(run.state(), sort_keys=True) for run in store.unfinished())
+    assert kept == sorted(json.dumps(state, sort_keys=True) for state in left[2:])
