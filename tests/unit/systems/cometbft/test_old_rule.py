@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from chainmark.compare import compare
-from chainmark.core.comparison import Comparison, Judgement, Outcome, Scale, SideValue
+from chainmark.core.comparison import Comparison, ConditionDifference, Judgement, Outcome, Scale, SideValue
+from chainmark.core.metric import SharedFact
 from chainmark.systems.cometbft.ten_percent_rule.results import RuleConcordance, TenPercentRow
-from chainmark.systems.cometbft.ten_percent_rule.rule import ten_percent_rows, ten_percent_verdict
+from chainmark.systems.cometbft.ten_percent_rule.rule import TenPerCent, ten_percent_rows
+from chainmark.systems.cometbft.ten_percent_rule.tables import TenPercentVerdict
 
-from tests.unit.compare.synthetic_runs import sides
+from tests.unit.compare.synthetic_runs import catalogue
+from tests.unit.report.samples import sample
 
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    """A comparison of two equal sides, whose judgements the tests replace."""
-    return compare(*sides(seconds=20), tool_version="test")
+    """A comparison whose judgements the tests replace. With another block time, GC pauses are not comparable."""
+    condition = SharedFact(
+        id="time_source", label="block time", explanation="It differs.", makes_incomparable=["gc_pause_s"]
+    )
+    known = catalogue().model_copy(update={"conditions": [condition]})
+    return sample().model_copy(update={"catalogue": known})
 
 
 def judgement(metric_id: str, base: float | None, other: float | None, **changes: object) -> Judgement:
@@ -38,8 +44,15 @@ def judgement(metric_id: str, base: float | None, other: float | None, **changes
     return plain.model_copy(update=changes)
 
 
-def row_of(comparison: Comparison, item: Judgement) -> TenPercentRow:
-    return ten_percent_rows(comparison.model_copy(update={"judgements": [item], "condition_differences": []}))[0]
+OTHER_TIME = ConditionDifference(
+    id="time_source", label="block time", baseline="BFT", candidate="proposer-based", explanation="It differs."
+)
+
+
+def row_of(comparison: Comparison, item: Judgement, *differences: ConditionDifference) -> TenPercentRow:
+    return ten_percent_rows(
+        comparison.model_copy(update={"judgements": [item], "condition_differences": list(differences)})
+    )[0]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +65,7 @@ def row_of(comparison: Comparison, item: Judgement) -> TenPercentRow:
         (0.0, 0.0, None, False),
         (0.0, 3.0, None, True),  # a change from 0 exceeds any percentage
         (-2.0, -1.0, -0.5, True),
+        (1e-320, 1e300, None, True),  # the ratio exceeds the largest number
         (None, 1.0, None, None),
     ],
 )
@@ -80,6 +94,111 @@ def test_each_disagreement_has_a_reason(comparison: Comparison) -> None:
     assert small.why.startswith("too small to matter")
 
 
+NOISE = "+14.0 % (90 % interval −20.0 … +40.0 %)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, f"within the noise of 3 + 3 runs: {NOISE} includes no change"),
+        ({"low": 0.0}, "within the noise of 3 + 3 runs: +14.0 % (90 % interval 0.0 … +40.0 %) includes no change"),
+        ({"high": 0.0}, "within the noise of 3 + 3 runs: +14.0 % (90 % interval −20.0 … 0.0 %) includes no change"),
+        (
+            {"low": 0.05},
+            "too few runs to decide against its margin of 10 % (3 + 3 runs): +14.0 % (90 % interval +5.0 … +40.0 %)",
+        ),
+        (
+            {"high": -0.05},
+            "too few runs to decide against its margin of 10 % (3 + 3 runs): +14.0 % (90 % interval −20.0 … −5.0 %)",
+        ),
+        (
+            {"low": 0.05, "scale": Scale.ABSOLUTE},
+            "too few runs to decide against its margin of 100 ms (3 + 3 runs, judged in s): "
+            "+0.14 s (90 % interval +0.05 … +0.40 s)",
+        ),
+        (
+            {"low": 0.05, "margin_low": -0.5, "margin_high": 0.5, "outcome": Outcome.EQUAL},
+            "+14.0 % (90 % interval +5.0 … +40.0 %) is within its margin of 50 %",
+        ),
+    ],
+)
+def test_the_reason_for_not_failing_a_worsening_states_its_figures(
+    comparison: Comparison, changes: dict[str, object], why: str
+) -> None:
+    assert row_of(comparison, judgement("gc_pause_s", 1.0, 1.14, **changes)).why == why
+
+
+@pytest.mark.parametrize(
+    ("metric_id", "base", "other", "reason"),
+    [
+        ("rounds_extra_count", 0.06, 0.12, "too small to matter: the change is less than 0.1"),
+        ("rounds_extra_count", 0.0, 0.1, "within the noise"),  # as large as the floor
+        ("rounds_extra_count", 0.0, 0.5, "within the noise"),  # more of them, from none
+        ("committed_tx_per_s", 0.5, 0.0, "within the noise"),  # none at all
+    ],
+)
+def test_a_change_from_or_to_nothing_is_a_worsening(
+    comparison: Comparison, metric_id: str, base: float, other: float, reason: str
+) -> None:
+    row = row_of(comparison, judgement(metric_id, base, other, scale=Scale.ABSOLUTE, change=other - base))
+    assert (row.concordance, row.why[: len(reason)]) == (RuleConcordance.ONLY_OLD_FAILS, reason)
+
+
+SHOWN_WORSE = {"outcome": Outcome.WORSE, "p_worse_adjusted": 0.001}
+
+
+@pytest.mark.parametrize(
+    ("metric_id", "other", "changes", "results"),
+    [
+        ("gc_pause_s", 1.01, {"outcome": Outcome.EQUAL}, (False, RuleConcordance.BOTH_PASS)),
+        ("gc_pause_s", 1.01, {}, (False, RuleConcordance.UNDECIDED)),
+        ("block_size_bytes", 1.01, {}, (False, RuleConcordance.BOTH_PASS)),  # no direction is worse
+        ("gc_pause_s", 1.01, {"change": None, "outcome": Outcome.NO_DATA}, (False, RuleConcordance.NOT_JUDGED)),
+        ("gc_pause_s", None, {"outcome": Outcome.NO_DATA}, (False, RuleConcordance.NO_DATA)),
+        ("gc_pause_s", 1.5, SHOWN_WORSE, (True, RuleConcordance.BOTH_FAIL)),
+        # Worse by itself, but neither gating nor shown together with the others: a reader sees it as worse.
+        ("gc_pause_s", 1.5, {"outcome": Outcome.WORSE, "gating": False}, (True, RuleConcordance.BOTH_FAIL)),
+    ],
+)
+def test_each_pair_of_results_has_its_name(
+    comparison: Comparison,
+    metric_id: str,
+    other: float | None,
+    changes: dict[str, object],
+    results: tuple[bool, RuleConcordance],
+) -> None:
+    row = row_of(comparison, judgement(metric_id, 1.0, other, **changes))
+    assert (row.ours_fails, row.concordance) == results
+    assert (row.why == "") is (row.concordance is not RuleConcordance.UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("other", "changes", "ours", "concordance"),
+    [
+        (1.5, {"outcome": Outcome.WORSE}, False, RuleConcordance.NOT_COMPARABLE),
+        (1.5, SHOWN_WORSE, True, RuleConcordance.NOT_COMPARABLE),  # it was judged all the same
+        (None, {"outcome": Outcome.NO_DATA}, False, RuleConcordance.NO_DATA),
+    ],
+)
+def test_a_metric_of_another_meaning_is_not_comparable(
+    comparison: Comparison,
+    other: float | None,
+    changes: dict[str, object],
+    ours: bool,
+    concordance: RuleConcordance,
+) -> None:
+    row = row_of(comparison, judgement("gc_pause_s", 1.0, other, **changes), OTHER_TIME)
+    assert (row.ours_fails, row.concordance) == (ours, concordance)
+    assert row.why == ("" if other is None else "not comparable: block time differs (BFT against proposer-based)")
+
+
+def test_a_row_has_the_names_and_values_of_its_judgement(comparison: Comparison) -> None:
+    assert row_of(comparison, judgement("gc_pause_s", 2.0, 2.0, outcome=Outcome.EQUAL)) == TenPercentRow(
+        metric_id="gc_pause_s", statistic="mean", label="GC pause", unit="s", gating=True, baseline=2.0, candidate=2.0,
+        change=0.0, old_fails=False, outcome="equal", ours_fails=False, concordance=RuleConcordance.BOTH_PASS, why="",
+    )  # fmt: skip
+
+
 def test_both_rules_fail_a_clear_regression(comparison: Comparison) -> None:
     worse = judgement("gc_pause_s", 1.0, 1.5, low=0.4, high=0.6, outcome=Outcome.WORSE, p_worse_adjusted=0.001)
     assert row_of(comparison, worse).concordance is RuleConcordance.BOTH_FAIL
@@ -94,12 +213,33 @@ def test_our_rule_may_fail_what_the_old_rule_passes(comparison: Comparison) -> N
     assert "beyond its margin" in row.why
 
 
-def test_the_counts_of_the_summary_are_correct(comparison: Comparison) -> None:
-    rows = [
-        row_of(comparison, judgement("gc_pause_s", 1.0, 1.14)),
-        row_of(comparison, judgement("gc_pause_s", 1.0, 1.01, outcome=Outcome.EQUAL)),
-        row_of(comparison, judgement("gc_pause_s", None, 1.0, change=None, outcome=Outcome.NO_DATA)),
-    ]
-    verdict = ten_percent_verdict(rows)
-    assert (verdict.fails, verdict.judged, verdict.differing, verdict.disagreements) == (True, 2, 1, 1)
-    assert ten_percent_verdict([]).fails is False
+DIFFERING = judgement("gc_pause_s", 1.0, 1.14)
+CLOSE = judgement("gc_pause_s", 1.0, 1.01, outcome=Outcome.EQUAL)
+ABSENT = judgement("gc_pause_s", None, 1.0, outcome=Outcome.NO_DATA)
+
+
+@pytest.mark.parametrize(
+    ("items", "differences", "verdict"),
+    [
+        ([ABSENT], [], TenPercentVerdict(fails=False, judged=0, differing=0, disagreements=0,
+         sentence="There were no figures to judge.")),
+        ([CLOSE, CLOSE, ABSENT], [], TenPercentVerdict(fails=False, judged=2, differing=0, disagreements=0,
+         sentence="0 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
+         "passes; the two rules disagree on 0 figures.")),
+        ([DIFFERING, CLOSE, ABSENT], [], TenPercentVerdict(fails=True, judged=2, differing=1, disagreements=1,
+         sentence="1 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
+         "fails; the two rules disagree on 1 figure.")),
+        ([DIFFERING, CLOSE], [OTHER_TIME], TenPercentVerdict(fails=True, judged=2, differing=1, disagreements=0,
+         sentence="1 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
+         "fails; the two rules disagree on 0 figures, and 1 of the differing figures cannot be compared.")),
+    ],
+)  # fmt: skip
+def test_the_summary_counts_figures_and_disagreements(
+    comparison: Comparison,
+    items: list[Judgement],
+    differences: list[ConditionDifference],
+    verdict: TenPercentVerdict,
+) -> None:
+    rule = TenPerCent()
+    judged = comparison.model_copy(update={"judgements": items, "condition_differences": differences})
+    assert rule.verdict(rule.rows(judged)) == verdict
