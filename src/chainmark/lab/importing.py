@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -47,6 +48,7 @@ class Importer:
         Raises:
             UsageError: also if an option was given that the import of this source does not use.
         """
+        _check_name(order.source)
         self._check_options(order)
         parts: list[str | None] = [order.part]
         if isinstance(self.system, PartedSystem):
@@ -97,6 +99,19 @@ class Importer:
         del values["threads"], values["machines"], values["options"]
         reported = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in values.items()}
         return {"system": self.system.name, **reported}
+
+
+def _check_name(source: object) -> None:
+    """A manifest is UTF-8, and names what was read.
+
+    Raises:
+        UsageError: the path has other bytes.
+    """
+    try:
+        str(source).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(str(source)).decode(errors="backslashreplace")
+        raise UsageError(f"the path `{shown}` is not UTF-8", "rename the folder or file") from None
 
 
 def _is_given(order: ImportRequest, name: str) -> bool:

@@ -25,6 +25,7 @@ from chainmark.core.progress import Progress, Silent
 from chainmark.core.times import utc_now
 from chainmark.core.tool import tool_version
 from chainmark.lab.protocols import Findings
+from chainmark.lab.schedules import EXPLAINING
 from chainmark.network.host import host_facts
 from chainmark.stats.description import LAYOUT, describe, to_frame
 from chainmark.stats.measurement_error import with_measurement_errors
@@ -236,8 +237,12 @@ def new_experiment_id(system: str, name: str, kind: str = "") -> str:
 
 
 def finished_runs(store: Store, experiment_id: str) -> dict[int, SealedRun]:
-    """The sealed runs of an experiment by position; the unfinished ones of a killed process are removed."""
+    """The sealed runs of an experiment by position; the unfinished ones of a killed process are removed.
+
+    Only those of exactly this experiment: a reference that a user mistyped must not remove the data of others.
+    """
+    own = {experiment_id, f"{experiment_id}-{EXPLAINING}"}
     for run in store.unfinished():
-        if str(run.state().get("experiment", "")).startswith(experiment_id) and run.maker() is None:
+        if run.state().get("experiment") in own and run.maker() is None:
             run.drop()
     return {place.position: run for run in store.members([experiment_id]) if (place := run.manifest.experiment)}

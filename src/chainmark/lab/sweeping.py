@@ -191,7 +191,7 @@ class Sweeper:
                 raise
             interrupted = True
         except ChainmarkError as error:
-            if any(runs.values()):
+            if any(runs.values()) and not isinstance(error, _OtherExperimentError):
                 resume = f"the finished runs are kept: continue with `--resume {series.experiment_id}`"
                 error.hint = f"{error.hint}; {resume}" if error.hint else resume
             raise
@@ -236,6 +236,10 @@ class Sweeper:
         return wanted_load((self.system.standings(run, plan.tolerance) for run in runs.values()), plan)
 
 
+class _OtherExperimentError(UsageError):
+    """The experiment to be resumed is another one."""
+
+
 def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
     """Whether a finished run is the one that would be made at its position."""
     place, manifest = run.manifest.experiment, run.manifest
@@ -247,7 +251,7 @@ def _check(run: SealedRun, step: PlannedRun, order: SweepRequest) -> None:
         differences = [f"the setting `{key}`" for key in differing_keys(manifest.profile, profile)]
         differences += [f"the place {side} instead of {step.side}"] if side != step.side else []
     if differences:
-        raise UsageError(
+        raise _OtherExperimentError(
             f"{run.run_id} of `{order.resume}` does not match: it differs by {enumerated(differences)}",
             "resume it with the same command, or omit `--resume`",
         )

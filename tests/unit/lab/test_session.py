@@ -405,6 +405,8 @@ def test_resuming_removes_only_what_ended_processes_left_of_the_experiment(tmp_p
         {"pid": ENDED, "experiment": "e-1-profiles"},
         {"pid": os.getpid(), "experiment": "e-1"},
         {"pid": ENDED, "experiment": "f-1"},
+        {"pid": ENDED, "experiment": "e-10"},
+        {"pid": ENDED, "experiment": "e-1-load"},
         {"pid": ENDED},
     ]
     for state in left:

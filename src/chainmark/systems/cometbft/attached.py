@@ -45,6 +45,8 @@ NOT_KNOWN = "not known from outside"
 _OF_THIS_MACHINE = ("machine_", "nodes_", "harness_")
 _STEAL_SHARE = "machine_steal_share"
 _MEMPOOLS = ("mempool_mean_transactions", "mempool_max_transactions")
+# The part of a workload that does not depend on who started the network, such as the adapter's accounts.
+_OF_THE_LOAD = ("load.", "application", "accounts.", "transaction.")
 # Properties of a process that no metrics page has.
 _NOT_ON_PAGES = (
     "start_up_s",
@@ -85,7 +87,7 @@ class AttachedCometBft(Described):
     def workload(self, profile: BaseModel) -> dict[str, Scalar | list[Scalar]]:
         """The load, and the network's own properties: they are not the profile's."""
         flat = super().workload(profile)
-        load = {key: value for key, value in flat.items() if key.startswith(("load.", "application."))}
+        load = {key: value for key, value in flat.items() if key.startswith(_OF_THE_LOAD)}
         return {**load, "network.attached": True, "network.validators": self._validators}
 
     def execute(self, profile: BaseModel, order: ExecutionRequest, run: UnfinishedRun, progress: Progress) -> Execution:
@@ -196,7 +198,7 @@ def _own_pressure(seconds: pl.DataFrame, limit: float) -> Gate:
     shares = {
         source: value for source, name in columns.items() if isinstance(value := seconds[name].mean(), int | float)
     }
-    text = ", ".join(f"{source} {units.plain_percent(float(share), decimals=1)}" for source, share in shares.items())
+    text = ", ".join(f"{source} {units.share_beside(limit, float(share))}" for source, share in shares.items())
     worst = max(shares.values(), default=None)
     status = GateStatus.UNKNOWN if worst is None else GateStatus.PASS if worst <= limit else GateStatus.FAIL
     return Gate(

@@ -17,14 +17,13 @@ from typing import Protocol
 import polars as pl
 
 from chainmark.core.errors import EnvironmentFailure
-from chainmark.systems.cometbft.instruments import Instruments
+from chainmark.systems.cometbft.instruments import STOP_TIMEOUT_S, Instruments
 from chainmark.systems.cometbft.launch import CometNode
 from chainmark.systems.cometbft.profile import Perturbation
 
 NS = 1_000_000_000
 LOOK_S = 0.05
 IDLE_S = 0.2
-STOP_TIMEOUT_S = 20.0
 # Kinds that end a node's process and start another one.
 RESTARTING = ("kill", "restart", "upgrade")
 _EVENT_TEXTS = {
@@ -231,8 +230,7 @@ class Disturber:
         late = time.time_ns() - (disturbance.begun_ns or 0) > STOP_TIMEOUT_S * NS
         for node in disturbance.nodes:
             if late and not node.process.ended():
-                node.process.signal(signal.SIGKILL, ends=True)
-                self._instruments.note(f"{node.name} did not stop on SIGTERM and was killed")
+                self._instruments.kill(node)
         return all(node.process.ended() for node in disturbance.nodes)
 
     def _mend(self, disturbance: Disturbance, node: CometNode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +14,7 @@ from chainmark.systems.cometbft.rpc import RpcClient, RpcError, SyncState
 
 # A node that is paused or just starting must not delay other activities in the meantime.
 ANSWER_TIMEOUT_S = 0.5
+STOP_TIMEOUT_S = 20.0
 
 
 class Companion(Protocol):
@@ -56,6 +58,11 @@ class Instruments:
         self.network.start(node)
         if node.pids:
             self.sampler.follow(node.name, node.pids)
+
+    def kill(self, node: CometNode) -> None:
+        """End a node that ignored SIGTERM for `STOP_TIMEOUT_S`."""
+        node.process.signal(signal.SIGKILL, ends=True)
+        self.note(f"{node.name} did not stop on SIGTERM and was killed")
 
     def state(self, node: CometNode) -> SyncState | None:
         """The height of a node, or None if it does not respond at once."""

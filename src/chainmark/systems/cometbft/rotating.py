@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from chainmark.systems.cometbft.instruments import Instruments
+from chainmark.systems.cometbft.instruments import STOP_TIMEOUT_S, Instruments
 from chainmark.systems.cometbft.launch import CometNode
 from chainmark.systems.cometbft.profile import Rotating
 from chainmark.systems.cometbft.shape import Role
@@ -80,6 +80,9 @@ class Rotation:
         if current.caught_up_ns is None:
             self._look(current, network_height)
         elif current.node.process.ended():
+            current.over = True
+        elif time.time_ns() - current.caught_up_ns > STOP_TIMEOUT_S * NS:
+            self.instruments.kill(current.node)
             current.over = True
 
     def _start(self, joiner: Joiner) -> None:

@@ -451,27 +451,28 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
     empty_at: int | None = None
     while watch.look():
         elapsed = time.monotonic() - began
-        if elapsed >= timeout_s and empty_at is None and watch.finished():
-            return False
-        pending, height = _mempools(watch.network)
-        if pending:
+        seen = _mempools(watch.network)
+        pending, height = seen or (0, 0)
+        if pending or seen is None:
             empty_at = None
         elif empty_at is None:
             empty_at = height
         elif height >= empty_at + BLOCKS_AFTER_DRAIN and watch.finished():
             return True
-        progress.update(
-            min(1.0, elapsed / timeout_s), f"{units.count(pending)} transactions wait" if pending else "two more blocks"
-        )
+        if elapsed >= timeout_s and empty_at is None and watch.finished():
+            return False
+        shown = "no node responds" if seen is None else f"{units.plural(pending, 'transaction')} in the mempools"
+        share = min(1.0, elapsed / timeout_s) if timeout_s else 1.0
+        progress.update(share, shown if empty_at is None else "two more blocks")
         watch.rest()
     return False
 
 
-def _mempools(network: CometNetwork) -> tuple[int, int]:
-    """The fullest mempool of the living nodes, and the height that all of them have reached."""
+def _mempools(network: CometNetwork) -> tuple[int, int] | None:
+    """The fullest mempool of the living nodes, and the height that all of them have reached; None if none responds."""
     answers = _answers(network, lambda client: (client.mempool_size(), client.height())).values()
     known = [answer for answer in answers if answer is not None]
-    return max((size for size, _ in known), default=0), min((height for _, height in known), default=0)
+    return (max(size for size, _ in known), min(height for _, height in known)) if known else None
 
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
+from chainmark.systems.cometbft.instruments import Instruments
 from chainmark.systems.cometbft.launch import CometNode
 from chainmark.systems.cometbft.rpc import SyncState
 from chainmark.systems.cometbft.shape import Role
@@ -47,6 +48,8 @@ class Recorded:
             node.current = cast(Any, Signalled(name, self.journal))
         self.states: dict[str, SyncState | None] = {}
         self.reached = 0
+
+    kill = cast(Any, Instruments.kill)
 
     @property
     def scraper(self) -> Recorded:

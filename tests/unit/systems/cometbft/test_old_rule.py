@@ -113,7 +113,7 @@ NOISE = "+14.0 % (90 % interval −20.0 … +40.0 %)"
         ),
         (
             {"low": 0.05, "scale": Scale.ABSOLUTE},
-            "too few runs to decide against its margin of 100 ms (3 + 3 runs, judged in s): "
+            "too few runs to decide against its margin of 100 ms (3 + 3 runs, judged as a difference): "
             "+0.14 s (90 % interval +0.05 … +0.40 s)",
         ),
         (
@@ -227,11 +227,11 @@ ABSENT = judgement("gc_pause_s", None, 1.0, outcome=Outcome.NO_DATA)
          sentence="0 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
          "passes; the two rules disagree on 0 figures.")),
         ([DIFFERING, CLOSE, ABSENT], [], TenPercentVerdict(fails=True, judged=2, differing=1, disagreements=1,
-         sentence="1 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
-         "fails; the two rules disagree on 1 figure.")),
+         sentence="1 of 2 judged figures differs by more than 10 %, so by the rule of the published reports the "
+         "release fails; the two rules disagree on 1 figure.")),
         ([DIFFERING, CLOSE], [OTHER_TIME], TenPercentVerdict(fails=True, judged=2, differing=1, disagreements=0,
-         sentence="1 of 2 judged figures differ by more than 10 %, so by the rule of the published reports the release "
-         "fails; the two rules disagree on 0 figures, and 1 of the differing figures cannot be compared.")),
+         sentence="1 of 2 judged figures differs by more than 10 %, so by the rule of the published reports the "
+         "release fails; the two rules disagree on 0 figures, and 1 of the differing figures cannot be compared.")),
     ],
 )  # fmt: skip
 def test_the_summary_counts_figures_and_disagreements(

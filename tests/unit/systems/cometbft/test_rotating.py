@@ -74,6 +74,21 @@ def test_a_node_joins_at_the_least_height_and_the_next_one_when_it_has_left(reco
     ]
 
 
+def test_a_joining_node_that_ignores_its_signal_is_killed_after_20_s(recorded: Recorded) -> None:
+    """The load would wait for it forever, and the next node would not join."""
+    rotation = _rotation(recorded)
+    recorded.reached = 20
+    assert _step(rotation, recorded, 1.0) == JOINED
+    recorded.process("joiner0").ignores = True
+    assert _step(rotation, recorded, 3.0, SyncState(20, catching_up=False)) == ["joiner0 SIGTERM ends"]
+    assert _step(rotation, recorded, 23.0) == []
+    assert _step(rotation, recorded, 23.5) == [
+        "joiner0 SIGKILL ends", "joiner0 did not stop on SIGTERM and was killed"
+    ]  # fmt: skip
+    assert _step(rotation, recorded, 24.0) == ["start joiner1 as program", "planned: joiner1 joined"]
+    assert rotation.joiners[0].caught_up_ns is not None
+
+
 def test_every_check_of_a_joining_node_is_recorded(recorded: Recorded) -> None:
     """Its first response and its catching up have separate times. Five checks of five figures stay rows."""
     rotation = _rotation(recorded)

@@ -133,16 +133,40 @@ def test_draining_ends_two_blocks_after_the_last_mempool_is_empty(
 def test_a_network_that_does_not_respond_is_not_drained(world: Scripted, tmp_path: Path) -> None:
     """Until it is known to have stopped, it may respond again."""
     reasons = iter(["", "", "no block for 30 s"])
-    assert _mempools(world.network) == (0, 0)
-    assert not _drain(_Watch(world.network, [], tmp_path, [], lambda _: next(reasons)), 0.1, Listener())
+    assert _mempools(world.network) is None
+    listener = Listener()
+    assert not _drain(_Watch(world.network, [], tmp_path, [], lambda _: next(reasons)), 60.0, listener)
     assert world.clock.slept == [0.2] * 2
+    assert [text for _, text in listener.updates] == ["no node responds"] * 2
+
+
+def test_draining_begins_again_after_a_time_in_which_no_node_responds(world: Scripted, tmp_path: Path) -> None:
+    """Nobody knows what the mempools held in that time, whatever the height is afterwards."""
+    world.states = [both(5), {}, both(500), both(501), both(502)]
+    assert _drain(_watch(world, tmp_path), 60.0, Listener())
+    assert world.clock.slept == [0.2] * 4
+
+
+def test_draining_ends_at_the_limit_if_no_node_responds(world: Scripted, tmp_path: Path) -> None:
+    assert not _drain(_watch(world, tmp_path), 0.25, Listener())
+    assert world.clock.slept == [0.2] * 2
+
+
+@pytest.mark.parametrize(("states", "drained"), [([both(5), both(6), both(7)], True), ([both(5, 1)], False)])
+def test_without_a_time_limit_only_empty_mempools_are_drained(
+    world: Scripted, tmp_path: Path, states: list[States], *, drained: bool
+) -> None:
+    world.states = states
+    listener = Listener()
+    assert _drain(_watch(world, tmp_path), 0.0, listener) is drained
+    assert {share for share, _ in listener.updates} <= {1.0}
 
 
 def test_draining_reports_the_number_that_waits_and_the_time(world: Scripted, tmp_path: Path) -> None:
     world.states = [both(5, 1234), both(5, 1), both(5), both(6), both(6), both(7)]
     listener = Listener()
     assert _drain(_watch(world, tmp_path), 0.5, listener)
-    waits = ["1234 transactions wait", "1 transactions wait", *["two more blocks"] * 3]
+    waits = ["1234 transactions in the mempools", "1 transaction in the mempools", *["two more blocks"] * 3]
     assert listener.updates == list(zip([0.0, 0.4, 0.8, 1.0, 1.0], waits, strict=True))
 
 

@@ -367,7 +367,8 @@ class SaturationResult(Attachment):
             case Verdict.FAIL:
                 reported = f"{names[0]} sustains {units.count(base.low_per_s)} per second, which saturate {names[1]}."
             case Verdict.PASS:
-                reported = f"{sure}, as {names[0]} does with {units.count(reach)}."
+                does = "does" if base.low_per_s >= reach else "probably does"
+                reported = f"{sure}, as {names[0]} {does} with {units.count(reach)}."
             case _:
                 reported = (
                     f"{sure}, {names[0]} {units.count(reach)}: the loads and runs do not decide whether that is less."

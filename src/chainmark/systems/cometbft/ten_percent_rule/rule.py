@@ -17,6 +17,7 @@ from chainmark.systems.cometbft.ten_percent_rule.results import RuleConcordance,
 from chainmark.systems.cometbft.ten_percent_rule.tables import TenPercentVerdict
 
 OLD_MARGIN = 0.10
+_ROUNDING = 1e-12  # of a quotient: 11 is not more than 10 % above 10, although 11 / 10 - 1 is more than 0.1 here
 
 
 class TenPerCent:
@@ -77,7 +78,7 @@ def _row(item: Judgement, catalogue: Catalogue, excused: Mapping[str, str]) -> T
 def _old_fails(item: Judgement, change: float | None) -> bool | None:
     """Literally: a difference counts in either direction. From 0 to something is more than any percentage."""
     if change is not None:
-        return abs(change) > OLD_MARGIN
+        return abs(change) > OLD_MARGIN + _ROUNDING
     base, other = item.baseline.value, item.candidate.value
     if base is None or other is None:
         return None
@@ -126,7 +127,7 @@ def _noise(item: Judgement, metric: Metric) -> str:
     margin = margin_of(item, metric)
     if item.outcome is Outcome.EQUAL:
         return f"{reported} is within its margin of {margin}"
-    reach = "" if item.scale is Scale.RELATIVE else f", judged in {metric.unit}"
+    reach = ", judged as a difference" if item.scale is not Scale.RELATIVE else ""
     return f"too few runs to decide against its margin of {margin} ({runs}{reach}): {reported}"
 
 
@@ -143,7 +144,8 @@ def ten_percent_verdict(rows: Sequence[TenPercentRow]) -> TenPercentVerdict:
             fails=False, judged=0, differing=0, disagreements=0, sentence="There were no figures to judge."
         )
     text = (
-        f"{len(differing)} of {units.plural(len(judged), 'judged figure')} differ by more than "
+        f"{len(differing)} of {units.plural(len(judged), 'judged figure')} "
+        f"{'differs' if len(differing) == 1 else 'differ'} by more than "
         f"{units.plain_percent(OLD_MARGIN)}, so by the rule of the published reports the release "
         f"{'fails' if differing else 'passes'}; the two rules disagree on {units.plural(len(disagreed), 'figure')}"
     )
