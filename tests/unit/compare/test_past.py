@@ -20,7 +20,7 @@ def _decided(runs: list[SyntheticRun], *epochs: Epoch) -> Decided:
     return decide([runs[-1]], [run("v1.99", 99, [1.0] * 6)], runs, Past(list(epochs)))
 
 
-def _noisy() -> list[SyntheticRun]:
+def noisy() -> list[SyntheticRun]:
     """Twelve releases without re-runs, alternately above and below one."""
     signs = [1.0 if month % 2 else -1.0 for month in range(12)]
     return [run(f"v1.{month}", month, np.exp(sign * np.array(NOISE) / 2.0)) for month, sign in enumerate(signs)]
@@ -36,7 +36,7 @@ def _reported(decided: Decided, *, gating: bool | None = None) -> list[str]:
 
 def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_gating_metric() -> None:
     """The range shows a release engineer how reliable a single run is."""
-    decided = _decided(_noisy())
+    decided = _decided(noisy())
     (sentence,) = _reported(decided)
     # The baseline is compared and therefore not part of the history.
     assert sentence == (
@@ -47,12 +47,12 @@ def test_noise_is_reported_with_its_runs_and_from_the_quietest_to_the_noisiest_g
 
 
 def test_noise_of_metrics_that_decide_nothing_is_not_reported() -> None:
-    assert _reported(_decided(_noisy()), gating=False) == []
+    assert _reported(_decided(noisy()), gating=False) == []
 
 
 def test_few_releases_are_not_reported_as_noise() -> None:
     compared = [LoadedRun(run("v1.99", 99, [1.0] * 6))]
-    assert noise_notes(Releases(compared, _noisy()[:5]), _decided(_noisy()).judgements, CATALOGUE) == []
+    assert noise_notes(Releases(compared, noisy()[:5]), _decided(noisy()).judgements, CATALOGUE) == []
 
 
 def test_an_unnoted_set_up_change_is_reported_once_with_its_metrics_and_how_to_declare_it() -> None:

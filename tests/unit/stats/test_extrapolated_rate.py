@@ -30,16 +30,46 @@ def test_scrapes_every_5_s_are_extrapolated_to_the_windows_edges() -> None:
     assert _rate([3, 8, 13, 18], [100, 110, 120, 130], 20) == pytest.approx(40 / 20)
 
 
-def test_where_a_counter_ends_only_half_a_step_is_added() -> None:
-    assert _rate([1, 2, 3, 4], [1001, 1002, 1003, 1004], 20) == pytest.approx((3 + 1 + 0.5) / 20)
+@pytest.mark.parametrize(
+    ("times_s", "expected"),
+    [
+        ([1, 2, 3, 4], 3 + 1 + 0.5),  # 1 s before and half of a step after: 16 s are too far
+        ([16, 17, 18, 19], 0.5 + 3 + 1),
+        ([5.5, 10.5, 15.5], 5 * 0.5 + 10 + 4.5),  # exactly 1.1 steps of 5 s are too far
+        ([4.5, 9.5, 14.5], 4.5 + 10 + 5 * 0.5),
+    ],
+)
+def test_where_a_counter_begins_or_ends_only_half_a_step_is_added(times_s: list[float], expected: float) -> None:
+    assert _rate(times_s, [1000 + time_s for time_s in times_s], 20) == pytest.approx(expected / 20)
 
 
-def test_a_counter_is_not_extrapolated_below_zero() -> None:
-    assert _rate([5, 10, 15, 20], [1, 11, 21, 31], 20) == pytest.approx(30 * (15 + 0.5) / 15 / 20)
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 11, 21, 31], 30 * (15 + 0.5) / 15),  # it was zero half a second before
+        ([0.01, 0.11, 0.21, 0.31], 0.3 * (15 + 0.5) / 15),
+        ([0, 10, 20, 30], 30),  # it is zero at the first sample
+        ([0.5, 10.5, 20.5, 30.5], 30 * (15 + 0.25) / 15),
+        ([-10, 0, 10, 20], 30 * (15 + 5) / 15),  # no counter, so the extrapolation has no such limit
+        ([7, 7, 7, 7], 0),
+        ([0, 0, 0, 0], 0),
+    ],
+)
+def test_a_counter_is_not_extrapolated_below_zero(values: list[float], expected: float) -> None:
+    assert _rate([5, 10, 15, 20], values, 20) == pytest.approx(expected / 20)
 
 
-def test_a_decrease_is_a_counter_reset() -> None:
-    assert _rate([0, 10, 20], [100, 5, 15], 20) == pytest.approx((5 + 10) / 20)
+@pytest.mark.parametrize(
+    ("times_s", "values", "expected"),
+    [
+        ([0, 10, 20], [100, 5, 15], 5 + 10),
+        ([0, 10, 20], [100, 130, 15], 30 + 15),
+        ([0, 10, 20], [100, 100, 130], 30),  # no decrease
+        ([-20, -10, 0, 10, 20], [50, 200, 3, 13, 23], 20),  # the window does not contain the reset
+    ],
+)
+def test_a_decrease_is_a_counter_reset(times_s: list[float], values: list[float], expected: float) -> None:
+    assert _rate(times_s, values, 20) == pytest.approx(expected / 20)
 
 
 def test_fewer_than_two_samples_give_no_rate() -> None:
