@@ -174,8 +174,11 @@ class SearchedRevisions:
             result = chances_of_failing(seen.places, seen.values, self.last)
         else:
             result = chances(seen, self.last, self.archive)
+        possible = result.copy()
         for low, high in self.equal:
-            result[low:high] = 0.0
+            possible[low:high] = 0.0
+        # If nothing is left, a change was reverted and made again: equal programs then do not exclude what is between.
+        result = possible if possible.any() else result
         return np.asarray(result / result.sum())
 
     @property
@@ -201,7 +204,7 @@ class SearchedRevisions:
             for number, before in enumerate(retained)
             for at in retained[number + 1 :]
         ]
-        sure = [stretch for stretch in wide if stretch.chance >= 1.0 - ERROR] or [Stretch(0, self.last, 1.0)]
+        sure = [stretch for stretch in wide if stretch.chance >= 1.0 - ERROR]
         return min(sure, key=lambda stretch: (stretch.at - stretch.before, -stretch.chance))
 
     def turn(self, values: FloatArray, places: Sequence[int], current: int | None = None) -> int | None:
@@ -222,7 +225,7 @@ class SearchedRevisions:
         between = self.measurable[1:-1]
         if current in between and DOUBT < until[current] < 1.0 - DOUBT:
             return current
-        return min(between, key=lambda place: (abs(float(until[place]) - 0.5), place), default=None)
+        return min(between, key=lambda place: (abs(float(until[place]) - 0.5), place))
 
 
 def until_each(values: FloatArray) -> FloatArray:

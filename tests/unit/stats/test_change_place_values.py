@@ -180,12 +180,12 @@ def test_measurable_revisions_are_distinguished() -> None:
     assert until_each(np.array([0.125, 0.25, 0.5, 0.125])).tolist() == [0.0, 0.125, 0.375, 0.875, 1.0]
 
 
-def test_without_known_probabilities_any_revision_may_have_introduced_the_change() -> None:
-    unknown = np.full(LAST, math.nan)
-    row = SearchedRevisions(LAST)
-    assert row.answer(unknown) is None
-    assert row.likely(unknown) == Stretch(0, LAST, 1.0)
-    assert SearchedRevisions(1).turn(np.array([math.nan]), [0, 1]) is None
+def test_equal_programs_around_a_change_that_was_reverted_and_made_again_exclude_nothing() -> None:
+    """Otherwise no revision would be left, and the search would never end."""
+    seen = _seen([0, 3, 0, 3], [0, 0, 1, 1], [1.0, 2.0, 1.1, 2.1])
+    row, plain = SearchedRevisions(3, equal=((0, 2), (1, 3))), SearchedRevisions(3)
+    assert row.chances(seen).tolist() == plain.chances(seen).tolist()
+    assert SearchedRevisions(3, equal=((0, 2),)).chances(seen).tolist() == [0.0, 0.0, 1.0]
 
 
 def test_many_runs_do_not_exceed_the_range_of_numbers() -> None:
