@@ -451,9 +451,8 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
     empty_at: int | None = None
     while watch.look():
         elapsed = time.monotonic() - began
-        seen = _mempools(watch.network)
-        pending, height = seen or (0, 0)
-        if pending or seen is None:
+        pending, height = _mempools(watch.network)
+        if pending != 0:
             empty_at = None
         elif empty_at is None:
             empty_at = height
@@ -461,18 +460,18 @@ def _drain(watch: _Watch, timeout_s: float, progress: Progress) -> bool:
             return True
         if elapsed >= timeout_s and empty_at is None and watch.finished():
             return False
-        shown = "no node responds" if seen is None else f"{units.plural(pending, 'transaction')} in the mempools"
+        shown = "no node responds" if pending is None else f"{units.plural(pending, 'transaction')} in the mempools"
         share = min(1.0, elapsed / timeout_s) if timeout_s else 1.0
         progress.update(share, shown if empty_at is None else "two more blocks")
         watch.rest()
     return False
 
 
-def _mempools(network: CometNetwork) -> tuple[int, int] | None:
-    """The fullest mempool of the living nodes, and the height that all of them have reached; None if none responds."""
+def _mempools(network: CometNetwork) -> tuple[int | None, int]:
+    """The fullest mempool of the living nodes, and the height that all have reached; None and 0 if none responds."""
     answers = _answers(network, lambda client: (client.mempool_size(), client.height())).values()
     known = [answer for answer in answers if answer is not None]
-    return (max(size for size, _ in known), min(height for _, height in known)) if known else None
+    return (max(size for size, _ in known), min(height for _, height in known)) if known else (None, 0)
 
 
 def _write_observed(path: Path, observed: list[tuple[int, bytes]]) -> None:

@@ -62,6 +62,9 @@ def row_of(comparison: Comparison, item: Judgement, *differences: ConditionDiffe
         (1.0, 1.09, 0.09, False),
         (2.0, 1.7, -0.15, True),  # the rule is about a difference, not about a worsening
         (10.0, 10.0, 0.0, False),
+        (10.0, 11.0, 0.1, False),  # exactly 10 % is not more, although the quotient is rounded up
+        (10.0, 9.0, -0.1, False),
+        (10.0, 11.0000001, 0.10000001, True),
         (0.0, 0.0, None, False),
         (0.0, 3.0, None, True),  # a change from 0 exceeds any percentage
         (-2.0, -1.0, -0.5, True),

@@ -111,6 +111,7 @@ def test_an_interrupted_test_is_partial_unless_a_version_failed(findings: list[S
         (NO_DATA, FOUND, Verdict.INVALID, "A version has no valid run."),
         (FOUND, WORSE, Verdict.FAIL, "v1 sustains 800 per second, which saturate v2."),
         (WORSE, FOUND, Verdict.PASS, "v2 certainly sustains at least 800 per second, as v1 does with 400."),
+        (UNCLEAR, FOUND, Verdict.PASS, "v2 certainly sustains at least 800 per second, as v1 probably does with 800."),
         (ABOVE, FOUND, Verdict.PASS, "v2 certainly sustains at least 800 per second, as v1 does with 800."),
         (
             UNCLEAR,
