@@ -20,6 +20,7 @@ from chainmark.compare.verdict import (
     find,
     is_failure,
     with_failures,
+    without_metrics,
 )
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Judgement, Outcome, Scale, SideValue
@@ -166,6 +167,14 @@ def test_improvements_that_users_notice_come_first_in_a_pass(
     better = {"change": -0.2, "low": -0.25, "high": -0.15}
     items = [item("a", BETTER, **better), item("b", second, **(better if second is BETTER else {}))]
     assert finding(items, catalogue=described(["a", "b"], **words)).sentence == sentence
+
+
+def test_the_only_gating_metric_is_not_called_all_of_them() -> None:
+    better = [item("a", BETTER, change=-0.2, low=-0.25, high=-0.15)]
+    catalogue = described(["a"], rises="blocks come {} later", falls="blocks come {} sooner")
+    assert finding(better, catalogue=catalogue).sentence == (
+        "B is better than A: blocks come 20.0 % sooner (90 % interval 15.0–25.0 %)"
+    )
 
 
 @pytest.mark.parametrize(("anew", "is_reported"), [(30, True), (4, True), (3, False), (2, False)])
@@ -524,6 +533,17 @@ def test_failed_runs_that_do_not_decide_are_still_reported(of_metrics: Verdict, 
     assert result == VerdictFinding(of_metrics, words, ["run", "metric"], [LOGS, "measure"])
 
 
+@pytest.mark.parametrize("of_metrics", [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL])
+def test_a_scenario_that_only_failed_runs_decide_passes_without_a_judged_metric(of_metrics: Verdict) -> None:
+    reasons = ["only failed runs decide here, no metric", "metric"]
+    passed = VerdictFinding(Verdict.PASS, "B passed its runs", reasons, [])
+    assert without_metrics(METRICS[of_metrics], ("A", "B")) == passed
+
+
+def test_sides_that_must_not_be_compared_stay_invalid_if_only_failed_runs_decide() -> None:
+    assert without_metrics(METRICS[Verdict.INVALID], ("A", "B")) is METRICS[Verdict.INVALID]
+
+
 @pytest.mark.parametrize("of_runs", [Verdict.FAIL, None])
 def test_failed_runs_do_not_make_sides_comparable(of_runs: Verdict | None) -> None:
     result = with_failures(METRICS[Verdict.INVALID], RunFailures(of_runs, "runs", ["run"]))
@@ -779,6 +799,10 @@ def test_margins_widened_by_re_runs_are_counted_and_not_listed_as_uncommon() -> 
     assert not [reason for reason in passed.reasons if reason.startswith("margins ")]
     same = finding([item("w", EQUAL, worse_beyond=0.05)], by_history=True)
     assert "(10 % for 1 of 1; 1 widened to re-run noise)" in same.sentence
+
+
+def test_own_margins_are_those_that_were_set_and_those_that_were_learnt() -> None:
+    assert OwnMargins(frozenset({"a"}), frozenset({"b"})).all == {"a", "b"}
 
 
 def test_learnt_margins_are_reported_as_such() -> None:
