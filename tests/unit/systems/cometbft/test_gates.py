@@ -18,6 +18,7 @@ from chainmark.systems.cometbft.gates import (
     start_pressure_gate,
     unseen_commits,
     unsent_gate,
+    waited_gate,
 )
 from chainmark.systems.cometbft.ingest import Events, TransactionCounts
 from chainmark.systems.cometbft.launch import NetworkFailure
@@ -258,8 +259,8 @@ def test_a_sound_run_passes_every_gate() -> None:
     ("broken", "failed"),
     [
         (
-            {"deaths": ["node1 ended", "node2 was killed by SIGKILL", "node3 ended"]},
-            {"nodes_alive": "each of node1 and node3 ended; node2 was killed by SIGKILL"},
+            {"deaths": ["node1 ended early", "node2 was killed by SIGKILL", "node3 ended early"]},
+            {"nodes_alive": "each of node1 and node3 ended early; node2 was killed by SIGKILL"},
         ),
         (
             {"starts": {"node0": [5.0], "node1": [5.0, 6.0], "node2": [1.0, 2.0]}},
@@ -272,7 +273,7 @@ def test_a_sound_run_passes_every_gate() -> None:
         ),
         ({"broken_off": "no block for 30 s at height 12"}, {"going_on": "no block for 30 s at height 12"}),
         ({"problems": ["1 ≠ 2", "2 ≠ 3"]}, {"accounting": "1 ≠ 2; 2 ≠ 3"}),
-        ({"contradictions": ["2 rejected"]}, {"answers": "2 rejected"}),
+        ({"contradictions": ["2 rejected", "1 unknown"]}, {"answers": "2 rejected; 1 unknown"}),
         ({"lost": 1}, {"lost": "1 accepted transaction lost"}),
         ({"lags": [0.001] * 97 + [None] * 3}, {"achieved": "97.0 %"}),
         ({"committed": [1.0] * 97 + [0.0] * 3}, {"committed": "97.0 %"}),
@@ -393,8 +394,9 @@ def test_each_gate_shows_its_requirement_and_its_result() -> None:
 
 
 def test_a_kernel_without_waiting_times_gives_an_unknown_status() -> None:
-    gate = _gates(waited=[None], generator_waited=[None])["pressure"]
-    assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "not reported by this kernel")
+    nothing = pl.DataFrame([[None] * 3], schema=dict.fromkeys(SHARES, pl.Float64), orient="row")
+    for gate in (_gates(waited=[None], generator_waited=[None])["pressure"], waited_gate(nothing, 0.1)):
+        assert (gate.status, gate.measured) == (GateStatus.UNKNOWN, "not reported by this kernel")
 
 
 @pytest.mark.parametrize(
@@ -447,8 +449,11 @@ def test_failures_are_attributed_to_the_subject_or_the_machine(broken: dict[str,
 def test_a_node_that_needs_several_attempts_is_reported() -> None:
     sound = start_gate([])
     assert (sound.status, sound.measured) == (GateStatus.PASS, "all at the first attempt")
-    gate = start_gate([Incident(time_ns=1, what="node0 exited with code 1")] * 2)
-    assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1, 2 times")
+    failures = ["node0 exited with code 1", "node1 did not answer", "node0 exited with code 1"]
+    gate = start_gate([Incident(time_ns=1, what=failure) for failure in failures])
+    assert (gate.status, gate.measured) == (GateStatus.WARN, "node0 exited with code 1, 2 times; node1 did not answer")
+    assert (gate.id, gate.label) == ("started", "every node started at the first attempt")
+    assert gate.limit == "no failed attempt"
     assert status_of([gate]) is Status.VALID
 
 
@@ -480,10 +485,20 @@ def test_a_network_started_on_machines_that_are_too_small_proves_nothing_about_i
     (gate,) = capacity_gate(profile, 2)
     needed = int(gate.limit.removeprefix("about ").removesuffix(" cores"))
     assert (gate.id, gate.status, gate.measured) == ("capacity", GateStatus.FAIL, "2 cores")
+    assert gate.label == "the machines are large enough for the network"
     assert capacity_gate(profile, needed) == []
     assert [each.measured for each in capacity_gate(profile, needed - 1)] == [f"{needed - 1} cores"]
     assert status_of([*_gates(broken_off="no block for 30 s").values(), gate]) is Status.INVALID
     assert status_of([*_gates(lost=1).values(), gate]) is Status.FAILED
+
+
+def test_machines_with_exactly_the_cores_that_a_network_needs_are_large_enough() -> None:
+    """100 nodes with 10 links each at 125 tx/s need 100 · 10 · (0.0035 + 125 · 0.000028) = 7 cores."""
+    network = {"validators": 100, "topology": "random", "peers_per_node": 5, "check_capacity": False}
+    values = {"system": "cometbft", "name": "x", "network": network, "load": {"rate": 125}}
+    profile = CometBFTProfile.model_validate(values)
+    assert capacity_gate(profile, 7) == []
+    assert [(gate.measured, gate.limit) for gate in capacity_gate(profile, 6)] == [("6 cores", "about 7 cores")]
 
 
 def test_a_dead_network_fails_on_any_machine_and_a_late_one_on_an_idle_machine() -> None:
