@@ -21,6 +21,7 @@ from chainmark.lab.schedules import (
     SweepLoad,
     SweepPlan,
     SweepRun,
+    Total,
     bisected_cells,
     bisected_load,
     contradicting,
@@ -29,6 +30,7 @@ from chainmark.lab.schedules import (
     most_loads_needed,
     next_cells,
     next_load,
+    total_with,
     wanted_load,
 )
 
@@ -328,3 +330,39 @@ def test_an_equal_load_that_is_both_sustained_and_lost_is_a_contradiction() -> N
     """The number of connections does not matter."""
     both = _lines({100: _KEPT, 200: _KEPT}, {200: _LOST, 400: _LOST})
     assert [load.key for load in contradicting(_run(both))] == [(1, 200), (2, 200)]
+
+
+@pytest.mark.parametrize(
+    ("versions", "repeated"),
+    [
+        ({"a": [{100: _KEPT, 200: _LOST}], "b": [{100: _KEPT, 200: _KEPT}]}, "ab"),
+        ({"a": [{100: _KEPT, 200: _LOST}], "b": [{100: _KEPT, 200: _LOST}]}, ""),
+        # A result whose interval includes the threshold is no clear difference.
+        ({"a": [{100: _KEPT, 200: _DOWN}], "b": [{100: _KEPT, 200: _KEPT}]}, ""),
+        ({"a": [{100: _KEPT, 200: _LOST}], "b": [{100: _KEPT, 200: _UP}]}, ""),
+        # One measure is compared with the same one of the other version.
+        ({"a": [{200: _KEPT}, {200: _LOST}], "b": [{200: _KEPT}, {200: _KEPT}]}, "ab"),
+        ({"a": [{200: _KEPT}, {200: _LOST}], "b": [{200: _KEPT}, {200: _LOST}]}, ""),
+        # A version without valid runs does not differ.
+        ({"a": [{200: _KEPT}, {200: _LOST}], "b": []}, ""),
+        ({"a": [], "b": [{200: _KEPT}, {200: _LOST}]}, ""),
+    ],
+)
+def test_a_load_that_only_one_version_clearly_sustains_is_repeated_with_every_version(
+    versions: dict[str, list[dict[int, Standing]]], repeated: str
+) -> None:
+    """Otherwise one unusual run would make a difference between the versions."""
+    loads = {load.per_s: load for load in _lines({100: None, 200: None})}
+    measures = {
+        version: [{loads[per_s]: standing for per_s, standing in measure.items()} for measure in of_version]
+        for version, of_version in versions.items()
+    }
+    cells = bisected_cells(list(loads.values()), list(versions), 1)
+    cells_run = [cell for cell in cells if cell.repetition == 1]
+    assert next_cells(cells, cells_run, measures) == [SweepRun(version, loads[200], 2) for version in repeated]
+
+
+def test_the_number_of_runs_includes_those_before_and_after_the_current_one() -> None:
+    """The third run is at position 2: with 4 runs after it there are 7."""
+    assert total_with(2, 4) == Total(7)
+    assert total_with(2, 4, "at most") == Total(7, "at most")
