@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chainmark._native import encode_transaction
 from chainmark.network.processor_speed import NOMINAL_S
-from chainmark.systems.cometbft import SYSTEM
+from chainmark.systems.cometbft import SYSTEM, analyse
 from chainmark.systems.cometbft.analyse import (
     NS,
     STEPS,
@@ -325,6 +325,14 @@ def test_a_sampler_that_had_to_wait_hides_no_second() -> None:
     frame = second_samples(_whole([NS], [NS]), starved, Window(NS, 4 * NS))
     # In each of three seconds, others ran for one, and the nodes wanted 2.2.
     assert frame["nodes_run_queue_share"].to_list() == pytest.approx([0.2, 1 / 2.2, 1 / 2.2])
+
+
+def test_a_second_without_figures_of_the_machine_keeps_its_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At present, every second has a row of the machine. Without one, the load of that second would be left out."""
+    measured = pl.DataFrame({"second": [0, 2], "machine_load1": [2.0, 3.0]})
+    monkeypatch.setattr(analyse, "_pressure_by_second", lambda _pressure, _window: measured)
+    frame = second_samples(_whole([NS, 2 * NS], [NS, NS]), PRESSURE, Window(NS, 4 * NS))
+    assert frame.select("offered_per_s", "machine_load1").rows() == [(1.0, 2.0), (1.0, None), (0.0, 3.0)]
 
 
 def test_a_run_has_only_the_populations_that_it_sampled() -> None:

@@ -139,6 +139,15 @@ def test_cpu_profiles_are_corrected_for_the_speed_of_their_nodes_processors() ->
     assert at_reference_speed(profiles, plain, Window(0, 10 * NS)).equals(profiles)
 
 
+def test_the_speed_for_cpu_profiles_needs_only_the_readings_that_it_is_computed_from() -> None:
+    """The kernel refuses the disk counters of one reading. The speed of a node with one reading is not known."""
+    slow = with_speed(processes([0, 10], [0.0, 2.0]), [0.0, 200 * NOMINAL_S], [0, 100])
+    once = with_speed(processes([5], [1.0], host="node1"), [100 * NOMINAL_S], [50])
+    sampled = pl.concat([slow, once]).with_columns(disk_read_bytes=pl.Series([1, None, 1]))
+    profiles = pl.DataFrame({"kind": ["cpu"] * 2, "host": ["node0", "node1"], "value": [1.6, 0.3]})
+    assert at_reference_speed(profiles, sampled, Window(0, 10 * NS))["value"].to_list() == pytest.approx([0.8, 0.3])
+
+
 def test_a_single_committed_transaction_has_a_cost() -> None:
     curve = CountCurve(np.array([0, 10 * NS]), np.array([0.0, 1.0]))
     assert per_transaction(processes([0, 10], [1.0, 1.25]), Window(0, 10 * NS), curve) == [0.25]
