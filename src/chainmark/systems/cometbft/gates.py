@@ -46,7 +46,7 @@ def run_gates(
         gates += _chain_gates(profile, measurement, samples)
     return [
         *gates,
-        *_machine_gates(profile, measurement, samples),
+        waited_gate(samples["second"], profile.gates.waited_share_max),
         *unsent_gate(events.transactions, profile.gates.unsent_by_generator_max, halted=halted),
         *_companions_gates(measurement),
     ]
@@ -241,12 +241,6 @@ def _blocks_gate(blocks: int, least: int) -> Gate:
         return gate
     detail = "few blocks give wide intervals; a longer load gives narrower ones"
     return gate.model_copy(update={"status": GateStatus.WARN, "detail": detail})
-
-
-def _machine_gates(
-    profile: CometBFTProfile, measurement: Measurement, samples: Mapping[str, pl.DataFrame]
-) -> list[Gate]:
-    return [waited_gate(samples["second"], profile.gates.waited_share_max)]
 
 
 def is_held_up(transactions: pl.DataFrame) -> bool:
