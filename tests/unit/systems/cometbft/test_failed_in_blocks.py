@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+from chainmark.core.errors import InternalError
 from chainmark.core.progress import Silent
+from chainmark.store.runs import Store
 from chainmark.systems.cometbft.ingest import (
     FAILED_SCHEMA,
     ChainReading,
@@ -201,3 +207,27 @@ def test_reasons_of_one_codespace_are_in_order_of_code(monkeypatch: pytest.Monke
     events = _read(monkeypatch, Chain({7: MINE, 8: [], 9: [], 10: []}, {}, failed=failed), load)
     codes = [int(text.split(" code ")[1].split(" ")[0]) for text in failure_reasons(events)]
     assert codes == [2, 3, 4, 5, 7, 11, 13, 17]
+
+
+@pytest.mark.parametrize("queried", [True, False])
+def test_every_event_is_stored_with_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, queried: bool) -> None:
+    """Raw files may be removed later. Without a query there is no table of failed transactions."""
+    events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED), has_results=queried)
+    run = Store(tmp_path).create("cometbft", "demo", "v1", {})
+    events.write(run)
+    frames = {path.stem: pl.read_parquet(path) for path in (run.path / "events").iterdir()}
+    expected = {"transactions": events.transactions, "blocks": events.blocks, "scrapes": events.scrapes}
+    expected |= {} if events.failed is None else {"failed": events.failed}
+    assert frames.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert_frame_equal(frames[name], frame)
+    assert ("failed" in frames) is queried
+
+
+@pytest.mark.parametrize("name", ["transactions", "blocks", "scrapes", "failed"])
+def test_events_of_another_form_are_not_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    events = _read(monkeypatch, Chain(BLOCKS, {}, failed=FAILED))
+    frame = getattr(events, name)
+    changed = replace(events, **{name: frame.rename({frame.columns[0]: "other"})})
+    with pytest.raises(InternalError, match=f"events of `{name}`"):
+        changed.write(Store(tmp_path).create("cometbft", "demo", "v1", {}))
