@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -213,6 +214,19 @@ def test_metrics_that_fail_together_are_identified_by_their_positions_among_all(
     assert set(metric_family.together) == {1, 3, 5}
 
 
+def test_with_a_series_of_releases_holms_method_is_used_although_an_archive_has_rows() -> None:
+    """A series does not show how the metrics of one run vary together. Holm doubles the smaller of two p-values."""
+    bench, archive = _with_archive(_bench((1, 1)), [[0.02, 0.01], [0.01, -0.02]])
+    gated = [_gated([1.0], [1.0], p_worse=p) for p in (0.015, 0.04)]
+    many, few = (
+        family_of(gated, replace(bench, releases=SimpleNamespace(tell=tell)))  # type: ignore[arg-type]
+        for tell in (True, False)
+    )
+    assert (many.adjusted, many.table) == ((0.03, 0.04), None)
+    assert few.table is not None
+    assert len(archive.requested) == 1
+
+
 # --- the archive ----------------------------------------------------------------------------------------------------
 
 
@@ -319,8 +333,9 @@ def test_beyond_the_plan_the_runs_are_bisected(monkeypatch: pytest.MonkeyPatch) 
     assert _advised(monkeypatch, 49, 40, 50) == (50, [[50]])
 
 
-def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
-    """Runs per side of a new experiment, if ``enough`` runs pass with exactly the required probability."""
+def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> tuple[int | None, list[int]]:
+    """The advised and the tried runs of a new experiment, if ``enough`` pass with exactly the required probability."""
+    tried: list[int] = []
     table = RunTable.of([_gated([1.0, 1.02, 0.99], [1.05, 1.08, 1.02])], _bench((3, 3)))
     assert table is not None
 
@@ -331,28 +346,34 @@ def _anew(monkeypatch: pytest.MonkeyPatch, enough: int) -> int | None:
         assert candidate is table.candidate
         assert archive is table.archive
         assert margins == pytest.approx([math.log(1.1)])
+        tried.append(runs)
         return CHANCE if runs >= enough else 0.79
 
     monkeypatch.setattr(family, "chance_for_equal", chance)
-    return table.runs_for_equal()
+    return table.runs_for_equal(), tried
 
 
 @pytest.mark.parametrize("enough", [2, 3, 4, 5, 7, 11, 16, 29, 38])
 def test_a_small_required_number_of_runs_is_exact(monkeypatch: pytest.MonkeyPatch, enough: int) -> None:
-    assert _anew(monkeypatch, enough) == enough
+    assert _anew(monkeypatch, enough)[0] == enough
+
+
+def test_the_runs_are_doubled_until_they_suffice_and_then_bisected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number is a simulation. From 38 to 40, the difference is a twentieth of 40, and the search ends."""
+    assert _anew(monkeypatch, 39) == (40, [2, 4, 8, 16, 32, 64, 64, 48, 40, 36, 38])
 
 
 @pytest.mark.parametrize("enough", [41, 100, 128, 129, 150, 199, 200])
 def test_a_large_required_number_of_runs_is_at_most_five_percent_too_high(
     monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
-    enough_runs = _anew(monkeypatch, enough)
+    enough_runs, _ = _anew(monkeypatch, enough)
     assert enough_runs is not None
     assert enough <= enough_runs <= min(200, 1.05 * enough)
 
 
 def test_an_unrealistic_required_number_of_runs_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _anew(monkeypatch, 201) is None
+    assert _anew(monkeypatch, 201)[0] is None
 
 
 def test_a_forecast_is_computed_from_the_table() -> None:
