@@ -16,7 +16,7 @@ from chainmark.compare.inputs import LoadedRun, RunData
 from chainmark.core import units
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.comparison import Outcome
-from chainmark.core.metric import Covariate, CovariateKind, Kind, Metric, MetricGroup, Population
+from chainmark.core.metric import Better, Covariate, CovariateKind, Kind, Metric, MetricGroup, Population
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.covariates import adjusted_means, day_waves
 
@@ -277,6 +277,18 @@ def test_a_verdict_states_which_conditions_were_adjusted_and_which_cannot_be() -
     assert noon.note.startswith("the sides share 0 of ")
     plain = collect(_runs(*BEFORE), NOON, "mean"), collect(_runs(*night), NOON, "mean")
     assert [noon.baseline.per_run, noon.candidate.per_run] == [side.per_run for side in plain]
+
+
+def test_the_note_on_the_adjustment_follows_that_of_the_metric() -> None:
+    neither = DELAY.model_copy(update={"better": Better.NEITHER})
+    described = CATALOGUE.model_copy(update={"metrics": [neither]})
+    before, after = (
+        [run.data for run in _runs(*frames, catalogue=described, number=n)] for n, frames in enumerate((BEFORE, AFTER))
+    )
+    (delay,) = decide(before, _renamed(after)).judgements
+    assert delay.note.startswith(
+        "neither direction is better: only the size of the change is judged; at equal header lag, unadjusted +"
+    )
 
 
 def _renamed(runs: Sequence[RunData]) -> list[RunData]:

@@ -207,6 +207,32 @@ def test_only_gating_metrics_are_in_the_family() -> None:
     assert len(decide(side("a", described=alone), side("b", described=alone)).family.adjusted) == 1
 
 
+@pytest.mark.parametrize(
+    ("judges", "verdict"),
+    [
+        (None, Verdict.FAIL),
+        ({"interval_s"}, Verdict.FAIL),
+        ({"latency_s"}, Verdict.PASS),
+        ({"latency_s", "memory_bytes"}, Verdict.FAIL),  # a diagnostic decides if it is named
+    ],
+)
+def test_only_the_metrics_that_a_scenario_names_decide(judges: set[str] | None, verdict: Verdict) -> None:
+    decision = decide(side("a"), side("b", interval_s=1.5, memory_bytes=2.0), judges=judges)
+    assert decision.finding.verdict is verdict
+    expected = {"latency_s", "interval_s"} if judges is None else judges
+    assert {item.metric_id for item in decision.judgements if item.gating} == expected
+
+
+def test_a_scenario_that_no_metric_decides_passes_unless_a_run_failed() -> None:
+    pair = side("a"), side("b", interval_s=1.5)
+    passed = decide(*pair, judges=()).finding
+    assert (passed.verdict, passed.sentence) == (Verdict.PASS, "b passed its runs")
+    assert passed.reasons[0] == "only failed runs decide here, no metric"
+    pair[1][0].manifest.status = Status.FAILED
+    failed = decide(*pair, judges=())
+    assert (failed.finding.verdict, failed.finding.sentence) == (Verdict.FAIL, failed.failures.sentence)
+
+
 # --- sides that are not judged --------------------------------------------------------------------------------------
 
 

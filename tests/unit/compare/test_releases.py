@@ -10,13 +10,15 @@ import pytest
 
 from chainmark.compare.decide import Decided, Past, decide
 from chainmark.compare.inputs import LoadedRun
+from chainmark.compare.judge import LEVEL_STATED
 from chainmark.compare.noise import ArchiveSpread
 from chainmark.compare.releases import Releases
 from chainmark.core.catalogue import Bounds, Catalogue
 from chainmark.core.comparison import Outcome
 from chainmark.core.distribution import Estimate, MetricSummary
 from chainmark.core.epoch import Epoch
-from chainmark.core.metric import MetricGroup, Population
+from chainmark.core.manifest import Status
+from chainmark.core.metric import Kind, MetricGroup, Population
 from chainmark.core.question import BaselineKind
 from chainmark.core.verdict import Verdict
 from chainmark.stats.intervals import Working
@@ -166,6 +168,77 @@ def test_releases_after_the_baseline_are_not_part_of_its_level() -> None:
     decided = decide([runs[-6]], [run("v1.99", 99, [1.2] * 6)], runs, past)
     assert decided.judgements[0].change == pytest.approx(0.2, abs=0.02)
     assert "the baseline is the level of" in decided.judgements[0].noise
+
+
+def test_the_level_of_a_metric_compared_by_its_difference_is_in_its_unit() -> None:
+    """All releases have a value of about 1, and the named run is 0.04 low."""
+    differences = [metric(Kind.DIFFERENCE, id=item.id, label=item.label, floor=0.1) for item in METRICS]
+    runs = [*history(), run("v1.98", 98, [0.96] * 6), run("v1.99", 99, [1.0] * 6)]
+    for synthetic in runs:
+        synthetic.catalogue = CATALOGUE.model_copy(update={"metrics": differences})
+    item = decide([runs[-2]], [runs[-1]], runs, Past(baseline=BaselineKind.HISTORY)).judgements[0]
+    assert LEVEL_STATED in item.noise
+    assert item.baseline.value == pytest.approx(0.99, abs=0.02)
+    assert item.change == pytest.approx(0.01, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "baselines"),
+    [
+        ([1.0], [1.5]),  # a release that changed the metric begins a new level
+        ([0.0], [0.96]),  # of which there is no logarithm, so that the releases have no level
+        ([1.0], [0.96, 0.96]),  # several runs have their own mean
+    ],
+)
+def test_without_a_level_the_baseline_is_its_own_runs(earlier: Sequence[float], baselines: Sequence[float]) -> None:
+    runs = [*history(), *(run("v1.97", 95, [value] * 6) for value in earlier)]
+    named = [run("v1.98", 96 + number, [value] * 6) for number, value in enumerate(baselines)]
+    decided = decide(named, [run("v1.99", 99, [1.0] * 6)], runs, Past(baseline=BaselineKind.HISTORY))
+    assert decided.releases is not None
+    assert decided.judgements[0].baseline.value == pytest.approx(baselines[0])
+    assert LEVEL_STATED not in decided.judgements[0].noise
+
+
+def test_a_metric_that_the_candidate_lost_is_shown_with_the_baselines_own_value() -> None:
+    runs = [*history(), run("v1.98", 98, [0.96] * 6)]
+    candidate = run("v1.99", 99, [1.0] * 6)
+    del candidate._summaries["m0_s"]
+    lost, present, *_ = decide([runs[-1]], [candidate], runs, Past(baseline=BaselineKind.HISTORY)).judgements
+    assert (lost.outcome, lost.baseline.value) == (Outcome.NO_DATA, 0.96)
+    assert LEVEL_STATED in present.noise
+
+
+def test_a_verdict_uses_a_series_only_of_enough_releases() -> None:
+    for releases, is_shown in ((7, False), (8, True)):
+        decided = decide([run("v1.98", 98, [1.0] * 6)], [run("v1.99", 99, [1.0] * 6)], history(0.02, releases, 0))
+        assert (decided.releases is not None) == is_shown
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_excluded_report_does_not_decide_by_which_statistic_metrics_are_judged(place: int) -> None:
+    """It prints only the maximum. The means of the valid runs are judged, by the noise of earlier means."""
+    both, tails = (
+        CATALOGUE.model_copy(
+            update={
+                "metrics": [
+                    metric.model_copy(update={"statistics": names, "judged_by": names[:1]}) for metric in METRICS
+                ]
+            }
+        )
+        for names in (["mean", "max"], ["max"])
+    )
+    pair = [run("v1.98", 98, [1.0] * 6)], [run("v1.99", 99, [1.0] * 6)]
+    for (synthetic,) in pair:
+        synthetic.catalogue = both
+    report = run(pair[place][0].manifest.subject.version, 97, [1.0] * 6)
+    report.catalogue = tails
+    report.manifest.printed = True
+    report.manifest.status = Status.INVALID
+    pair[place].insert(0, report)
+    decided = decide(*pair, history())
+    assert list(decided.baseline.excluded | decided.candidate.excluded) == ["run-097"]
+    assert {item.statistic for item in decided.judgements} == {"mean"}
+    assert all("history of 24 builds" in item.noise for item in decided.judgements)
 
 
 def test_several_runs_per_side_show_their_own_noise_and_not_that_of_releases() -> None:
