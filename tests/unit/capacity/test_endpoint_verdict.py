@@ -231,6 +231,7 @@ def test_a_capacity_is_described_with_its_interval_and_requirement(
     [
         ("interrupted", PARTIAL, "the search was interrupted"),
         ("server gone", PARTIAL, "the server went away"),
+        ("generator gone", PARTIAL, "a load generator went away"),
         ("generator-limited", LIMITED, "the generator, not the server, was the limit"),
         ("waited", Verdict.INVALID, "the generator or the server waited for processors that other processes used"),
         ("ladder end", OPEN, "that is the ladder's end"),
