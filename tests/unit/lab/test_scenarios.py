@@ -119,6 +119,23 @@ def test_unmet_requirements_of_machine_or_version_are_reported_and_nothing_runs(
     assert refused.value.hint == "for example `cores:4` or `memory:8` (GiB)"
 
 
+@pytest.mark.parametrize(
+    ("need", "lacking", "runs"),
+    [
+        ("cores:100000", [], 4),
+        ("memory:100000", [], 4),
+        ("namespaces", ["all nodes on one machine (namespaces)"], 0),
+    ],
+)
+def test_nodes_on_other_machines_are_not_refused_for_the_size_of_this_one(
+    plan: QaPlan, need: str, lacking: list[str], runs: int
+) -> None:
+    """Their machines check their own size. All other requirements are about nodes on one machine."""
+    scenario = _scenario(plan, needs=[need])
+    made = prepared(StandIn(), QaRequest(plan, "v1", "v2"), scenario, "qa-1", is_hosted=True)
+    assert (made.lacking, len(made.steps)) == (lacking, runs)
+
+
 @dataclass
 class Sweeping(StandIn):
     """A system whose loads are rates, none of which has a result yet."""
@@ -179,10 +196,11 @@ def test_a_sweep_needs_two_versions_and_a_system_that_can_be_swept(plan: QaPlan)
 
 def test_runs_are_grouped_by_side_and_repeats_come_last(plan: QaPlan) -> None:
     scenario = _made(plan)
-    _done(scenario, 5, 0, 1, 3, 6)
-    assert [run.run_id for run in scenario.runs] == ["run-0", "run-1", "run-3", "run-5", "run-6"]
-    assert scenario.repeats == {"run-5": "run-1"}, "the run at position 6 repeats a run that does not exist"
-    assert [run.run_id for run in scenario.of_side("baseline")] == ["run-0", "run-3"]
+    _done(scenario, 5, 4, 0, 1, 3, 6)
+    assert [run.run_id for run in scenario.runs] == ["run-0", "run-1", "run-3", "run-4", "run-5", "run-6"]
+    repeats = {"run-4": "run-0", "run-5": "run-1"}
+    assert scenario.repeats == repeats, "the run at position 6 repeats a run that does not exist"
+    assert [run.run_id for run in scenario.of_side("baseline")] == ["run-0", "run-3", "run-4"]
     assert [run.run_id for run in scenario.of_side("candidate")] == ["run-1", "run-5", "run-6"]
 
 
@@ -194,7 +212,9 @@ def test_a_sequential_scenario_ends_with_its_last_round(plan: QaPlan) -> None:
     assert not scenario.may_end_sooner, "a run of the last round exists"
     scenario.rounds = 2
     assert [step.position for step in scenario.wanted] == [0, 1, 2, 3]
-    assert not _made(plan).may_end_sooner, "the number of rounds is fixed"
+    assert not _made(plan, repetitions=3).may_end_sooner, "the number of rounds is fixed"
+    lacking = _made(plan, StandIn(lacks="namespaces"), repetitions=None, most_runs=3, needs=["namespaces"])
+    assert (lacking.steps, lacking.may_end_sooner) == ([], False), "nothing runs"
     assert not _made(plan, repetitions=None, most_runs=2).may_end_sooner, "the first evaluation is after two rounds"
     settled = _made(plan, repetitions=None, most_runs=3)
     settled.rounds = 2
@@ -219,5 +239,6 @@ def test_a_search_does_not_exceed_its_maximum_number_of_runs(plan: QaPlan) -> No
     assert scenario.may_end_sooner
     _done(scenario, 0, 1)
     assert not scenario.may_end_sooner
+    assert [step.position for step in scenario.wanted] == [0, 1, 3]
     _done(scenario, 2)
     assert [step.position for step in scenario.wanted] == [0, 1, 2, 3]
