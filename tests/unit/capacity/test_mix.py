@@ -13,6 +13,7 @@ import pytest
 from chainmark.capacity.loadtest import EndpointResult
 from chainmark.capacity.mix import MIX, learnt, loosest, mixed
 from chainmark.capacity.model import (
+    ConditionResult,
     Endpoint,
     LevelKind,
     LoadLevel,
@@ -155,10 +156,10 @@ def test_a_mix_is_one_load_with_parts() -> None:
         mixed(BOTH, {"nothing": 1.0}, lambda _: Sla())
 
 
-def _judged(slas: dict[str, Sla], parts: list[dict[str, Any]]) -> Any:
+def _judged(slas: dict[str, Sla], parts: list[dict[str, Any]], whole: dict[str, Any] | None = None) -> Any:
     mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, slas.__getitem__)
     order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 10.0)
-    result = StepResult.of(order, {**finished([0.01] * 2000), "parts": parts})
+    result = StepResult.of(order, {**(whole or finished([0.01] * 2000)), "parts": parts})
     return judge(result, loosest(mix.parts), Phase.PROBE, read_histogram=Latencies, parts=mix.parts)
 
 
@@ -237,3 +238,68 @@ def test_only_a_missed_sla_has_a_reason_and_an_endpoint() -> None:
     assert (likely.outcome, likely.reason, likely.reason_part) == (
         StepOutcome.INCONCLUSIVE, StepCondition.P99, "search",
     )  # fmt: skip
+
+
+def _own(step: Any, part: str, name: StepCondition) -> ConditionResult:
+    """The condition of one endpoint of a judged mix."""
+    (result,) = [limit for limit in step.limits if (limit.part, limit.name) == (part, name)]
+    assert isinstance(result, ConditionResult)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "slow"),
+    [
+        ("status", (100, 1000), (100, 1000)),
+        ("idle close", (40, 940), (40, 940)),  # the server never received them, so they count nowhere
+        ("generator", (40, 940), (100, 1000)),  # never sent, so not in time, but no errors of the server
+    ],
+)
+def test_only_requests_that_a_server_received_are_errors_of_its_endpoint(
+    kind: str, errors: tuple[int, int], slow: tuple[int, int]
+) -> None:
+    """Of 1,000 requests 100 failed: 60 for the given reason and 40 by their status."""
+    search = _part([0.01] * 900, failed=100)
+    search["errors"] = {"status": 40, kind: 60} if kind != "status" else {"status": 100}
+    step = _judged({"block": Sla(), "search": Sla()}, [_part([0.01] * 1000), search])
+    for name, expected in ((StepCondition.ERRORS, errors), (StepCondition.P99, slow)):
+        condition = _own(step, "search", name)
+        assert (condition.count, condition.n) == expected
+
+
+def test_an_endpoint_has_its_share_of_each_cluster_of_slow_requests() -> None:
+    """Half of the requests, and so of each cluster, belong to the search.
+
+    By hand: nine seconds deviate by 10 slow requests from their mean of 10 and one by 90. The binomial variance is 95.
+    The last factor is the t quantile for 9 degrees of freedom over the normal one.
+    """
+    whole = finished([0.01] * 1900 + [2.0] * 100, answered=[200] * 10, slow=[0] * 9 + [100])
+    step = _judged({"block": Sla(), "search": Sla()}, [_part([0.01] * 1000), _part([0.01] * 950 + [2.0] * 50)], whole)
+    effect = 10_000.0 / 95.0 * (2.262157 / 1.959964) ** 2
+    assert step.condition(StepCondition.P99).effect == pytest.approx(effect, rel=1e-5)
+    own = _own(step, "search", StepCondition.P99)
+    assert own.effect == pytest.approx((effect + 1.0) / 2.0, rel=1e-5)
+    assert own.outcome is StepOutcome.INCONCLUSIVE, "with independent requests it would be a failure"
+
+
+def test_the_endpoint_that_clearly_missed_its_sla_is_named_before_one_that_may_have() -> None:
+    """Of each endpoint's 1,000 requests 10 may exceed the p99 limit: 11 are no proof, 100 are."""
+    parts = [_part([0.01] * 989 + [1.5] * 11), _part([0.01] * 900 + [1.5] * 100)]
+    step = _judged({"block": Sla(), "search": Sla()}, parts)
+    assert (step.outcome, step.reason, step.reason_part) == (StepOutcome.FAIL, StepCondition.P99, "search")
+
+
+def test_a_load_that_failed_as_a_whole_names_no_endpoint() -> None:
+    good = [_part([0.01] * 1000), _part([0.01] * 1000)]
+    step = _judged({"block": Sla(), "search": Sla()}, good, finished([2.0] * 2000))
+    assert (step.outcome, step.reason, step.reason_part) == (StepOutcome.FAIL, StepCondition.P99, "")
+
+
+def test_without_the_slas_of_its_endpoints_a_mix_is_judged_as_a_whole() -> None:
+    mix = mixed(BOTH, {"block": 1.0, "search": 1.0}, lambda _: Sla())
+    order = StepRequest(TARGET, mix, LoadLevel(LevelKind.CLIENTS, 2.0), 0.0, 10.0)
+    parts = [_part([2.0] * 1000), _part([2.0] * 1000)]
+    step = judge(
+        StepResult.of(order, {**finished([0.01] * 2000), "parts": parts}), Sla(), Phase.PROBE, read_histogram=Latencies
+    )
+    assert (step.outcome, [limit for limit in step.limits if limit.part]) == (StepOutcome.PASS, [])

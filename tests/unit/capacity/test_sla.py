@@ -61,6 +61,26 @@ def test_with_none_or_all_the_interval_is_one_sided() -> None:
     assert share_interval(0, 0) == (0.0, 1.0)
 
 
+def test_clustered_requests_count_as_fewer_independent_ones() -> None:
+    """With twice the variance, 20 slow requests of 1,000 show as much as 10 independent ones of 500."""
+    assert share_interval(20, 1000, 2.0) == share_interval(10, 500)
+
+
+def test_slow_requests_of_a_single_second_do_not_show_a_failure() -> None:
+    """Such a cluster is evidence of one slow second, not of fifty slow requests.
+
+    By hand: nine seconds deviate by 5 slow requests from their mean of 5 and one by 45. The binomial variance is 47.5.
+    The last factor is the t quantile for 9 degrees of freedom over the normal one.
+    """
+    judged = step(finished(mixed(950, 50), answered=[0] + [100] * 10, slow=[0] * 10 + [50]))
+    p99 = limit(judged, StepCondition.P99)
+    effect = 2500.0 / 47.5 * (2.262157 / 1.959964) ** 2
+    assert p99.effect == pytest.approx(effect, rel=1e-5)
+    assert (p99.low, p99.high) == pytest.approx(share_interval(50 / effect, 1000 / effect), rel=1e-4)
+    assert (judged.outcome, judged.point_outcome) == (StepOutcome.INCONCLUSIVE, StepOutcome.FAIL)
+    assert step(finished(mixed(950, 50))).outcome is StepOutcome.FAIL, "the same number without clusters"
+
+
 def test_a_percentile_requires_a_number_of_requests() -> None:
     assert (fewest_for_upper_bound(0.99), fewest_for_upper_bound(0.95)) == (299, 59)
 
