@@ -188,14 +188,15 @@ def _of_course(runs: Sequence[CourseEntry]) -> tuple[Verdict, str]:
         waited = _hindered([run.step for run in runs])
         partial = Verdict.PARTIAL if runs[-1].step.partial else Verdict.INCONCLUSIVE
         return waited or (partial, runs[-1].note)
-    measured_texts = ", ".join(dict.fromkeys(map(measured_text, measured)))
+    known = ", ".join(dict.fromkeys(measured_text(run) for run in measured if run.measured is not None))
     outcomes = {course.outcome for course in measured}
-    outcome = "fail" if "fail" in outcomes else "inconclusive" if "inconclusive" in outcomes else "pass"
-    result = {"fail": Verdict.FAIL, "pass": Verdict.PASS}.get(outcome, Verdict.INCONCLUSIVE)
+    result = Verdict.FAIL if "fail" in outcomes else Verdict.PASS if outcomes == {"pass"} else Verdict.INCONCLUSIVE
     if runs[0].what == "ramp":
-        return result, "the SLA held up to its end" if result is Verdict.PASS else f"missed from {measured_texts}"
+        held = "the SLA held up to its end" if result is Verdict.PASS else "neither clearly met nor clearly missed"
+        return result, f"missed from {known}" if known and result is not Verdict.PASS else held
     limit = f", {units.duration(runs[0].limit)} allowed" if runs[0].is_asked else ""
-    return result, f"recovery after {measured_texts}{limit}"
+    sometimes = " or not at all" if any(run.measured is None for run in measured) else ""
+    return result, f"recovery after {known}{sometimes}{limit}" if known else f"no recovery{limit}"
 
 
 def drift_text(drift_entry: DriftEntry) -> str:

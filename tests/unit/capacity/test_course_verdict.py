@@ -52,6 +52,13 @@ OF_CLIENTS: dict[str, Any] = {"kind": "clients", "first": 1.0, "last": 64.0, "un
         ([ramp("fail", 312.0), ramp("fail", 0.75)], MISSED, "missed from 312 requests/s, 0.75 requests/s"),
         ([ramp("fail", 1.0, **OF_CLIENTS)], MISSED, "missed from 1 client"),
         ([ramp("inconclusive", 312.0)], OPEN, "missed from 312 requests/s"),
+        ([ramp("pass", None), ramp("fail", 312.0)], MISSED, "missed from 312 requests/s"),
+        ([ramp("inconclusive", None)], OPEN, "neither clearly met nor clearly missed"),
+        ([spike("fail", None)], MISSED, "no recovery, 5 s allowed"),
+        ([spike("fail", None, is_asked=False)], MISSED, "no recovery"),
+        ([spike("pass", 4.2), spike("fail", None)], MISSED, "recovery after 4.2 s or not at all, 5 s allowed"),
+        ([spike("pass", 4.2), spike("generator-limited", 4.2)], OPEN, "recovery after 4.2 s, 5 s allowed"),
+        ([ramp("pass", 312.0)], MET, "the SLA held up to its end"),
     ],
 )
 def test_the_runs_of_a_course_decide_by_the_worst_of_them(
