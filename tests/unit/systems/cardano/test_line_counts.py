@@ -1,4 +1,4 @@
-"""Each line of a host is in exactly one class: each sum is checked, and random counts are rejected."""
+"""The decoder's accounting: each line is in exactly one class, wrong sums are rejected, and it is of this version."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from chainmark.core.errors import EnvironmentFailure
 from chainmark.systems.cardano.accounting import (
     BlockCounts,
     FileCounts,
+    Head,
     HostSummary,
     LineCounts,
     MessageCounts,
     Timeline,
+    read_head,
     read_summary,
 )
 
@@ -29,8 +31,15 @@ DECODED = {"ForgedBlock": 4, "AddedToCurrentChain": 5}
 IGNORED = {"Peers": 6}
 
 
+HEAD: dict[str, Any] = {
+    "container": "plain", "wrapper": "none", "lines": 6, "objects": 5, "decoded": 4, "malformed": 1, "first_ns": 10,
+    "last_ns": 20, "starts": [[1, 10], [2, 20]], "names": {"node": 6}, "node_version": "10.5.0", "node_revision": None,
+    "compiler_version": None, "network_magic": None, "problem": "no object", "backward": 0, "damage": None,
+}  # fmt: skip
+
+
 def _file(lines: int) -> FileCounts:
-    fields: dict[str, Any] = {"path": "node.log", "lines": lines}
+    fields: dict[str, Any] = {"path": "node.log", "lines": lines, "text_bytes": 100 * lines}
     return FileCounts.model_construct(**fields)
 
 
@@ -96,6 +105,66 @@ def test_a_decoded_message_with_no_use_or_two_uses_is_detected(
     assert HostSummary.model_construct(**fields).imbalances == imbalances
 
 
+def test_the_size_of_a_host_s_logs_is_that_of_all_its_files() -> None:
+    assert line_counts(SOUND, files=(20, 8)).text_bytes == 2800
+
+
+@pytest.mark.parametrize(
+    ("objects", "backward", "is_backwards"),
+    [
+        (10, 6, True),
+        (10, 5, False),
+        (10, 4, False),
+        (3, 2, True),
+        (3, 1, False),
+        # Two messages are too few to tell.
+        (2, 2, False),
+        (0, 0, False),
+    ],
+)
+def test_lines_are_newest_first_if_most_of_at_least_three_go_back(
+    objects: int, backward: int, *, is_backwards: bool
+) -> None:
+    assert Head(**HEAD | {"objects": objects, "backward": backward}).runs_backwards is is_backwards
+
+
+def test_the_beginning_of_a_file_is_read_as_the_decoder_reports_it() -> None:
+    assert json.loads(read_head("node.log", json.dumps(HEAD)).model_dump_json()) == HEAD
+
+
+@pytest.mark.parametrize(
+    ("changed", "place", "problem"),
+    [
+        ({"later": 1}, "later", "Extra inputs are not permitted"),
+        (
+            {"lines": "many", "starts": [[1, 10], [2, "x"]]},
+            "lines",
+            "Input should be a valid integer, unable to parse string as an integer",
+        ),
+        (
+            {"starts": [[1, 10], [2, "x"]]},
+            "starts.1.1",
+            "Input should be a valid integer, unable to parse string as an integer",
+        ),
+    ],
+)
+def test_output_of_another_version_is_refused_with_the_first_unexpected_place(
+    changed: dict[str, Any], place: str, problem: str
+) -> None:
+    with pytest.raises(EnvironmentFailure) as refused:
+        read_head("node.log", json.dumps(HEAD | changed))
+    assert (str(refused.value), refused.value.hint) == (
+        f"the decoder's output for node.log is not as expected at `{place}` ({problem}): the compiled core is of a "
+        "different version",
+        "reinstall chainmark",
+    )
+
+
+def test_a_summary_of_another_version_is_refused_by_its_host() -> None:
+    with pytest.raises(EnvironmentFailure, match=r"^the decoder's output for node-7 is not as expected at `host` "):
+        read_summary("node-7", "{}")
+
+
 def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
     zero = {"records": 0, "gaps": 0, "long_gaps": [], "skipped_future": 0, "skipped_before": 0, "jumps_skipped": 0}
     timeline = {**zero, "first_slot": None, "last_slot": None, "restarts": [], "before_start": 0}
@@ -124,5 +193,9 @@ def test_a_host_with_uncounted_lines_is_refused_by_name() -> None:
     assert {*summary} == {*HostSummary.model_fields}
     assert {*timeline} == {*Timeline.model_fields}
     assert {*timelines, "errors_by"} == {*BlockCounts.model_fields}
-    with pytest.raises(EnvironmentFailure, match="lines of node-7 were not all counted: 28 lines of files in 0 parts"):
+    with pytest.raises(EnvironmentFailure) as refused:
         read_summary("node-7", json.dumps(summary))
+    assert (str(refused.value), refused.value.hint) == (
+        "the lines of node-7 were not all counted: 28 lines of files in 0 parts",
+        "please report this",
+    )
