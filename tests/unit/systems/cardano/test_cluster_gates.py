@@ -275,6 +275,8 @@ def test_the_missing_blocks_of_a_chain_are_counted_with_its_first_height() -> No
     assert reported(findings, "chain_complete") == (WARN, "980 of 1000 heights, 98 %", "20 blocks are in no log")
     assert findings.warnings == ["the logs begin at block 7 of the chain"]
     assert reported(find(judged(analysis=analysed(heights_passed=200))), "chain_complete")[0] is FAIL
+    one = find(judged(analysis=analysed(heights_passed=100, chain_blocks=99)))
+    assert reported(one, "chain_complete") == (PASS, "99 of 100 heights, 99 %", "1 block is in no log")
 
 
 def test_a_run_without_blocks_is_reported() -> None:
@@ -301,10 +303,14 @@ def test_blocks_without_a_forging_line_are_listed() -> None:
 
 
 def test_one_host_s_log_is_not_blamed_for_what_others_forged() -> None:
-    findings = find(judged({"relay": host()}, analysis=analysed(bridged=[(number, "ab" * 9) for number in range(55)])))
-    assert findings.warnings == [
-        "55 blocks of the chain were forged by other hosts: the forging metrics are of this host's own blocks"
-    ]
+    def warnings_for(count: int) -> list[str]:
+        bridged = [(number, "ab" * 9) for number in range(count)]
+        return find(judged({"relay": host()}, analysis=analysed(bridged=bridged))).warnings
+
+    own = "forged by other hosts: the forging metrics are of this host's own blocks"
+    assert warnings_for(55) == [f"55 blocks of the chain were {own}"]
+    assert warnings_for(2) == [f"2 blocks of the chain were {own}"]
+    assert warnings_for(1) == [f"1 block of the chain was {own}"]
 
 
 def test_hosts_on_a_separate_chain_are_reported() -> None:
@@ -346,6 +352,8 @@ def test_a_condition_on_more_hosts_than_were_read_is_reported_as_the_reason() ->
         {f"n{number}": host() for number in range(6)}, analysis=analysed(accepted=0, rejected_by=conditions)
     )
     assert reported(find(all_read), "blocks_analysed")[2] == "rejected by: BMinimumAdoptions 5 100"
+    alone = judged({"n0": host()}, analysis=analysed(accepted=0, rejected_by={"size": 100}))
+    assert reported(find(alone), "blocks_analysed")[2] == "rejected by: size 100"
 
 
 def test_hosts_without_slots_and_blocks_without_adoption_are_reported() -> None:
