@@ -273,7 +273,7 @@ def _once(curve: Mapping[int, tuple[float, float]]) -> list[CellRun]:
 @pytest.mark.parametrize(
     ("runs", "load", "interval", "basis"),
     [
-        (_once(CURVE)[:3], None, None, ": 3 loads are too few for a knee"),
+        (_once(CURVE)[:3], None, None, ": too few loads for a knee: 3"),
         (_once(FLAT), None, None, ": the latency has no knee"),
         (_once(CURVE), 400, None, "; a load has a single run: no interval"),
         (TWICE, 400, 400, "; interval from 1000 of 1000 resamples of the repetitions"),

@@ -349,7 +349,7 @@ def knee_of(cells: Sequence[LoadCell], seed: int) -> Knee:
     place = convex_knee(points)
     if place is None:
         few = len(points) < LEAST_POINTS
-        why = f"{len(points)} loads are too few for a knee" if few else "the latency has no knee"
+        why = f"too few loads for a knee: {len(points)}" if few else "the latency has no knee"
         return Knee(
             load_per_s=None, low_per_s=None, high_per_s=None, throughput_per_s=None, latency_s=None,
             basis=f"{DETECTOR}: {why}",

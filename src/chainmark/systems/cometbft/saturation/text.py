@@ -128,7 +128,7 @@ def _next_step(report: SaturationResult) -> str:
     if report.interrupted:
         return f"finish the test: {command('saturation', '--resume', report.experiment)}"
     if report.verdict is Verdict.FAIL:
-        return f"see how both process {per_s(measured[0].chosen.low_per_s)} under *Versions at equal loads*"
+        return f"see how both process {per_s(measured[0].chosen.low_per_s)} under “Versions at equal loads”"
     if limits := dict.fromkeys(
         text.partition(":")[0] for cell in version.cells for run in cell.runs for text in run.limits
     ):
