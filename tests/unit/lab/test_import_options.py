@@ -107,3 +107,11 @@ def test_logs_accept_what_a_published_page_does_not(tmp_path: Path) -> None:
             ImportRequest(source=tmp_path / "none", options={"genesis": page}), Silent()
         )
     assert "has no effect" not in caught.value.message
+
+
+def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A manifest names what was read, and is UTF-8."""
+    order = ImportRequest(source=tmp_path / "log\udcff", options={})
+    with pytest.raises(UsageError, match=r"log\\xff` is not UTF-8"):
+        Importer(Store(tmp_path / "store"), load_system("cardano")).make_all(order, Silent())  # type: ignore[arg-type]
+    assert not (tmp_path / "store").exists()

@@ -20,6 +20,7 @@ from chainmark.lab.protocols import Execution, ExecutionRequest, ExistingNetwork
 from chainmark.store.runs import Store
 from chainmark.store.unfinished import UnfinishedRun
 from chainmark.systems.cometbft import attached
+from chainmark.systems.cometbft.applications.adapter import adapter_of
 from chainmark.systems.cometbft.applications.loading import Prepared
 from chainmark.systems.cometbft.attach import AttachedNetwork, NodeStatus, network_of
 from chainmark.systems.cometbft.attached import (
@@ -130,6 +131,16 @@ def test_the_workload_has_the_load_but_nothing_of_a_network_that_was_not_made() 
     content = {"system": "cometbft", "name": "p", "application": {"vote_extension_size_bytes": 8}}
     extended = system.workload(CometBFTProfile.model_validate(content))
     assert extended["application.vote_extension_size_bytes"] == 8
+
+
+@pytest.mark.usefixtures("nodes")
+def test_the_workload_has_the_application_its_accounts_and_transactions() -> None:
+    """Otherwise runs with other transactions would be compared as if only the version differed."""
+    adapter = adapter_of("cosmos-sdk")
+    content = {"system": "cometbft", "name": "p", "application": {"adapter": adapter.model_dump()}}
+    flat = _attached(_profile()).workload(CometBFTProfile.model_validate(content))
+    assert adapter.workload().items() <= flat.items()
+    assert {key.partition(".")[0] for key in adapter.workload()} == {"application", "accounts", "transaction"}
 
 
 def _pages_file(folder: Path) -> Path:
