@@ -98,7 +98,7 @@ def _bench(run: SealedRun, store: Store) -> Bench:
     history = store.alike([run])
     past = Past(read_notes(store.root).epochs)
     releases = Releases([LoadedRun(run)], history, past.epochs, leave_out=False)
-    return Bench(Archive((), run.manifest, history), releases=releases if releases.tell else None)
+    return Bench(Archive((), run.manifest, history), releases=releases if releases.are_enough else None)
 
 
 def _sentence(chances: Sequence[float], inside: Sequence[bool]) -> str:

@@ -239,12 +239,7 @@ def _sure(chance: float) -> str:
 
 def _level_text(level: RevisionLevel, known: Known) -> str:
     """A change with its interval: "+31.0 % (90 % interval +28.1 … +34.0 %)"."""
-    if known.followed.scale is Scale.RELATIVE:
-        change = units.percent(level.change, decimals=units.percent_decimals(level.low, level.high))
-        return f"{change} (90 % interval {units.percent_interval(level.low, level.high)})"
     metric = known.followed.metric
-    unit = metric.unit if metric else ""
-    change, low, high = (
-        units.tidy_quantity(value, unit, is_change=True) for value in (level.change, level.low, level.high)
-    )
-    return f"{change} (90 % interval {low} … {high})"
+    unit = metric.unit if metric and known.followed.scale is Scale.ABSOLUTE else None
+    change, interval = units.change_and_interval(level.change, level.low, level.high, unit)
+    return f"{change} (90 % interval {interval})"

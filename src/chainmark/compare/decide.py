@@ -224,7 +224,7 @@ def _releases(left: SelectedRuns, right: SelectedRuns, history: Sequence[RunData
     if min(len(left.included), len(right.included)) != 1:
         return None
     releases = Releases(runs, history, past.epochs)
-    return releases if releases.tell else None
+    return releases if releases.are_enough else None
 
 
 def _divided(

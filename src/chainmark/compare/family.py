@@ -94,7 +94,7 @@ def family_of(gated: Sequence[Gated], bench: Bench) -> Family:
     alone = [1.0 if item.judgement.p_worse is None else item.judgement.p_worse for item in gated]
     indices = [gated_index for gated_index, item in enumerate(gated) if item.has_every_value]
     # A series of releases gives only the variances, not the joint deviations of the metrics of one run.
-    is_by_releases = bench.releases is not None and bench.releases.tell
+    is_by_releases = bench.releases is not None and bench.releases.are_enough
     table = (
         RunTable.of([gated[gated_index] for gated_index in indices], bench) if indices and not is_by_releases else None
     )

@@ -108,7 +108,7 @@ class Releases:
         return len(set(self._build.values()))
 
     @property
-    def tell(self) -> bool:
+    def are_enough(self) -> bool:
         """Whether there are enough builds for an estimate."""
         return self.builds >= MANY_BUILDS
 
@@ -184,7 +184,7 @@ class Releases:
 
     def spread(self, metric_id: str, statistic: str, working: Working) -> ArchiveSpread | None:
         """The spread of one statistic between runs of one build; None if the series does not show it."""
-        seen = self._seen.get((metric_id, statistic, working)) if self.tell else None
+        seen = self._seen.get((metric_id, statistic, working)) if self.are_enough else None
         if seen is None:
             return None
         variance, freedom = moderated(seen.repeated, self._prior)

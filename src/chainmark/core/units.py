@@ -149,6 +149,27 @@ def percent_interval(low: float | None, high: float | None) -> str:
     return f"{number(low * 100.0, places, signed=True)} … {number(high * 100.0, places, signed=True)} %"
 
 
+def change_and_interval(change: float, low: float | None, high: float | None, unit: str | None) -> tuple[str, str]:
+    """A change and its interval in one unit and to the same decimals: "+31.0 %" and "+28.1 … +34.0 %".
+
+    Args:
+        change: a fraction of the baseline, or a difference in the metric's unit.
+        low: the lower end of the interval; without both ends, the interval is "".
+        high: the upper end.
+        unit: the metric's unit; None for a fraction.
+    """
+    values = [change] if low is None or high is None else [change, low, high]
+    if unit is None:
+        decimals, symbol, factor = percent_decimals(*(values[1:] or values)), "%", 100.0
+    else:
+        shown = display_unit(unit, values)
+        symbol, factor = symbol_of_change(shown), shown.factor
+        half = None if low is None or high is None else (high - low) / 2.0 * factor
+        decimals = decimals_for([value * factor for value in values], half)
+    texts = [number(value * factor, decimals, signed=True) for value in values]
+    return f"{texts[0]} {symbol}".rstrip(), f"{' … '.join(texts[1:])} {symbol}".strip() if texts[1:] else ""
+
+
 def probability(value: float) -> str:
     """A p- or q-value: to three decimals, and below that "< 0.001"."""
     return "< 0.001" if value < 0.001 else number(value, 3)

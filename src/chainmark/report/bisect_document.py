@@ -179,10 +179,7 @@ def _change(report: BisectReport, change: float | None, low: float | None, high:
     """A change and its interval as text; empty where there is none."""
     if change is None or low is None or high is None:
         return "", ""
-    if report.scale is Scale.RELATIVE:
-        return units.percent(change, decimals=units.percent_decimals(low, high)), units.percent_interval(low, high)
-    texts = [units.tidy_quantity(value, report.unit, is_change=True) for value in (change, low, high)]
-    return texts[0], f"{texts[1]} … {texts[2]}"
+    return units.change_and_interval(change, low, high, None if report.scale is Scale.RELATIVE else report.unit)
 
 
 def _bar(report: BisectReport, step: BisectStep) -> IntervalBar | None:

@@ -91,23 +91,12 @@ def _case(series: HistorySeries) -> Case:
 
 
 def _size(series: HistorySeries, change: LevelChange) -> str:
-    if series.is_relative:
-        return units.percent(change.change, decimals=_decimals(change))
-    return units.tidy_quantity(change.change, series.unit, is_change=True)
+    return _size_and_interval(series, change)[0]
 
 
-def _decimals(change: LevelChange) -> int:
-    ends = [end for end in (change.low, change.high) if end is not None]
-    return units.percent_decimals(*(ends or [change.change]))
-
-
-def _interval(series: HistorySeries, change: LevelChange) -> str:
-    if change.low is None or change.high is None:
-        return ""
-    if series.is_relative:
-        return units.percent_interval(change.low, change.high)
-    low, high = (units.tidy_quantity(end, series.unit, is_change=True) for end in (change.low, change.high))
-    return f"{low} … {high}"
+def _size_and_interval(series: HistorySeries, change: LevelChange) -> tuple[str, str]:
+    unit = None if series.is_relative else series.unit
+    return units.change_and_interval(change.change, change.low, change.high, unit)
 
 
 def _moved(report: HistoryReport, moved: Sequence[tuple[LevelChange, HistorySeries]]) -> Block:
@@ -129,8 +118,7 @@ def _moved_row(report: HistoryReport, change: LevelChange, series: HistorySeries
     return row_of(
         change.label,
         _named(report, series, change.release),
-        TableCell(_size(series, change)),
-        TableCell(_interval(series, change)),
+        *map(TableCell, _size_and_interval(series, change)),
         TableCell(word, emphasis=emphasis),
         "gradual" if change.is_gradual else "step",
     )

@@ -8,7 +8,7 @@ from chainmark.core import units
 from chainmark.report.bisect_document import SIDE_LOOKS
 from chainmark.report.blocks import Block, Column, Remarks, Section, Table, TableCell, TableRow, row_of, words
 from chainmark.report.phrases import Emphasis
-from chainmark.serve.running import LiveDrift, Sign, Standing
+from chainmark.serve.running import DecisionProgress, LiveDrift, Sign
 from chainmark.store.live import LivePoint, LiveSearch, LiveState, LiveStep, LiveStretch
 
 
@@ -17,7 +17,7 @@ def live_section(
     state: LiveState | None,
     signs: Sequence[Sign],
     drifts: Sequence[LiveDrift],
-    decision: Standing | None,
+    decision: DecisionProgress | None,
 ) -> Section:
     """One running run."""
     blocks: list[Block] = []
@@ -56,10 +56,9 @@ def _drift_table(run_id: str, stretches: Sequence[LiveStretch], drifts: Sequence
 def _drift_row(drift: LiveDrift) -> TableRow:
     begin, low, high = drift.begin, drift.low, drift.high
     if begin > 0.0:
-        change = units.percent(drift.rise / begin)
-        interval = units.percent_interval(low / begin, high / begin)
+        change, interval = units.change_and_interval(drift.rise / begin, low / begin, high / begin, None)
     else:
-        change, interval = units.tidy_quantity(drift.rise, drift.unit, is_change=True), ""
+        change, interval = units.change_and_interval(drift.rise, low, high, drift.unit)
     look: Emphasis = "caution" if low > 0.0 else "better" if high < 0.0 else "quiet"
     word = "rises" if low > 0.0 else "falls" if high < 0.0 else "no clear trend"
     return row_of(
@@ -104,7 +103,7 @@ def _status(sign: Sign) -> TableCell:
     return TableCell("amber", emphasis="caution") if sign.is_amber else TableCell("fine", emphasis="quiet")
 
 
-def _decision_sentences(decision: Standing) -> Iterator[str]:
+def _decision_sentences(decision: DecisionProgress) -> Iterator[str]:
     yield f"{units.plural(decision.rounds, 'run')} per side of at most {decision.most}."
     if decision.verdict:
         yield f"So far: {decision.verdict}." + (

@@ -24,7 +24,7 @@ from chainmark.report.phrases import Phrase
 from chainmark.serve.listing import RunList
 from chainmark.serve.live import live_section, search_section
 from chainmark.serve.reading import Moment, ReadStore
-from chainmark.serve.running import LiveDrift, Sign, Standing, drifts_of, signs_of
+from chainmark.serve.running import DecisionProgress, LiveDrift, Sign, drifts_of, signs_of
 from chainmark.serve.workloads import Card
 from chainmark.store.experiments import experiment_folder
 from chainmark.store.listing import UNFINISHED
@@ -99,7 +99,7 @@ class LiveRun(BaseModel):
     state: LiveState | None = None
     signs: list[Sign] = []
     drifts: list[LiveDrift] = []
-    decision: Standing | None = None
+    decision: DecisionProgress | None = None
 
 
 class Live(BaseModel):

@@ -32,7 +32,7 @@ class Sign(BaseModel):
     is_amber: bool
 
 
-class Standing(BaseModel):
+class DecisionProgress(BaseModel):
     """How close an experiment is to a decision.
 
     Attributes:
@@ -129,14 +129,16 @@ def _age_s(text: str, now: datetime) -> float:
         return float("inf")
 
 
-def standing(experiment: str, store: ReadStore) -> Standing | None:
+def decision_progress(experiment: str, store: ReadStore) -> DecisionProgress | None:
     """How close an experiment of two sides is to a decision; None for anything else."""
     try:
         record = read_record(experiment_folder(store, experiment))
         runs = [run for run in store.members([experiment]) if run.manifest.is_evidence]
         sides = [[run for run in runs if _side(run) == side] for side in record.arms]
         rounds, most = min(map(len, sides)), record.most_rounds
-        reported = Standing(experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={})
+        reported = DecisionProgress(
+            experiment=experiment, rounds=rounds, most=most, verdict="", undecided=[], chances={}
+        )
         if rounds < FIRST_LOOK:
             return reported
         decided = decide(sides[0], sides[1], store.alike(runs), margins=record.margins)

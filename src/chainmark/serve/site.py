@@ -40,7 +40,7 @@ from chainmark.serve.pages import Page
 from chainmark.serve.reading import Moment, ReadStore
 from chainmark.serve.rendering import load_templates, part
 from chainmark.serve.replay import REPLAY, SLOWNESS, replayable
-from chainmark.serve.running import standing
+from chainmark.serve.running import decision_progress
 from chainmark.serve.series import series_document
 from chainmark.serve.small_charts import trend
 from chainmark.serve.what_if import changes_of, knobs, predicted, sources
@@ -149,7 +149,7 @@ class Site:
         if not run.is_alive or not run.experiment:
             return run
         sealed = tuple(entry.run_id for entry in self.store.now().whole if entry.experiment == run.experiment)
-        future = self._views.later((run.experiment, sealed), lambda: standing(run.experiment, self.store))
+        future = self._views.later((run.experiment, sealed), lambda: decision_progress(run.experiment, self.store))
         if not future.done() or future.exception() is not None:
             return run
         return run.model_copy(update={"decision": future.result()})

@@ -210,8 +210,8 @@ def test_a_published_run_is_one_run_whatever_its_name() -> None:
 def test_eight_builds_show_the_noise_and_seven_do_not() -> None:
     runs = [run for run in _series(_values()) if run.manifest.subject.version in {*VERSIONS[:9], "v1.8"}]
     assert {run.manifest.subject.version for run in runs} == {f"v1.{number}" for number in range(1, 9)}
-    assert _releases(runs).tell
-    assert not _releases(runs[:-1]).tell
+    assert _releases(runs).are_enough
+    assert not _releases(runs[:-1]).are_enough
     assert _releases(runs[:-1]).spread("m0_s", "mean", LOG) is None
 
 
@@ -240,7 +240,7 @@ def test_a_metric_with_too_few_remaining_steps_shows_no_noise() -> None:
     runs = [run for place, run in enumerate(runs) if place != 7]
     assert len(runs) == 9
     releases = _releases(runs, [_epoch(5, "m0_s")])
-    assert releases.tell
+    assert releases.are_enough
     assert releases.spread("m0_s", "mean", LOG) is None
     left = releases.spread("m1_s", "mean", LOG)
     assert left is not None

@@ -178,3 +178,21 @@ def test_arrays_are_rounded_like_single_numbers(values: list[float], digits: int
     assert list(map(repr, units.all_rounded(values, digits))) == [
         repr(units.rounded(value, digits)) for value in values
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "unit", "printed"),
+    [
+        (0.31, 0.281, 0.34, None, ("+31.0 %", "+28.1 … +34.0 %")),
+        (0.9, 0.8, 12.5, None, ("+90 %", "+80 … +1250 %")),
+        (-0.04, None, -0.01, None, ("−4.0 %", "")),
+        (0.0003, -0.020, 0.0145, "s", ("+0.3 ms", "−20.0 … +14.5 ms")),
+        (12.5, 11.0, 14.0, "%", ("+12.5 pp", "+11.0 … +14.0 pp")),
+        (0.5, 0.1, 0.9, "", ("+0.500", "+0.100 … +0.900")),
+        (0.012, 0.010, None, "s", ("+12.00 ms", "")),
+    ],
+)
+def test_a_change_and_its_interval_have_signs_and_one_unit(
+    change: float, low: float | None, high: float | None, unit: str | None, printed: tuple[str, str]
+) -> None:
+    assert units.change_and_interval(change, low, high, unit) == printed
