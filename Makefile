@@ -159,9 +159,9 @@ bench: setup ## measure what must be fast beside its peers; needs an idle machin
 check-truth: setup ## imports of 52 generated hosts against what truly happened, fault by fault (some minutes)
 	$(BIN)/python benches/truth/run.py
 
-# What `make mutants` breaks: of Python what tests/mutants.toml names, of Rust the schedules and the books of a load; or
-# what ONLY names: files, or functions of Python as FILE::CLASS.FUNCTION. Its tool for Rust is built from crates.io into
-# the cache, once. A fault that eats memory or never ends is one that was seen.
+# What `make mutants` changes: the Python files in tests/mutants.toml, and the Rust files that schedule and count the
+# requests of a load; or only those that ONLY names: files, or Python functions as FILE::CLASS.FUNCTION. The tool for Rust
+# is built from crates.io into the cache, once. A fault that exhausts memory or never ends counts as noticed.
 ONLY ?=
 LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
 	http/judge.rs http/pace.rs http/series.rs http/tally.rs)
@@ -173,7 +173,7 @@ TRY_RS := $(CARGO_MUTANTS) mutants --package chainmark-load --profile mutants --
 HTTP_RS := $(filter crates/chainmark-load/src/http/%,$(MUTATED_RS))
 OTHER_RS := $(filter-out $(HTTP_RS),$(MUTATED_RS))
 
-mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test sees (ONLY='FILE …')
+mutants: setup $(if $(MUTATED_RS),$(CARGO_MUTANTS)) ## list small faults that no unit test notices (ONLY='FILE …')
 	$(if $(MUTATED_PY),$(BIN)/python -m tests.mutants $(filter-out all,$(MUTATED_PY)))
 	$(if $(OTHER_RS),$(TRY_RS) $(addprefix --file ,$(OTHER_RS)))
 	$(if $(HTTP_RS),$(TRY_RS) --cargo-arg=--test=http $(addprefix --file ,$(HTTP_RS)))
