@@ -96,7 +96,11 @@ def test_the_outcomes_of_splits_are_counted() -> None:
     failed = _report([1.0, 1.001, 2.0, 2.001])
     assert failed.verdict is Verdict.PASS
     assert failed.splits[Verdict.FAIL] == 1
-    assert " and 1 fails;" in failed.sentence
+    assert failed.sentence == (
+        "Of 6 comparisons of one half of these runs with the other half, 2 runs per side, 1 passes, 4 are "
+        "inconclusive and 1 fails; the noisiest metric relative to its margin is x (mean); reduce that noise first, or "
+        "use more runs per side"
+    )
 
 
 def test_every_split_is_judged_with_the_chosen_half_as_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +141,17 @@ def test_more_splits_fail_than_the_stated_error_allows(monkeypatch: pytest.Monke
     assert "per side, 40 cannot be judged; " in nothing.sentence
 
 
+@pytest.mark.parametrize(("failed", "verdict"), [(3, Verdict.PASS), (4, Verdict.FAIL)])
+def test_an_odd_last_run_does_not_add_evidence(monkeypatch: pytest.MonkeyPatch, failed: int, verdict: Verdict) -> None:
+    """Halves of four runs amount to three independent comparisons.
+
+    Three failures of six splits are one of those three, which may be chance; of four comparisons they would be two.
+    """
+    ended = [Verdict.FAIL] * failed + [Verdict.PASS] * (6 - failed)
+    monkeypatch.setattr(aa, "decide", lambda *_: _Ended(ended.pop()))
+    assert _report([1.0] * 5).verdict is verdict
+
+
 @pytest.fixture
 def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the decision, which these tests do not check."""
@@ -152,6 +167,9 @@ def _undecided(monkeypatch: pytest.MonkeyPatch) -> None:
         # A floor that is 30 % of the geometric mean.
         ({"floor": 0.6}, 0.3),
         ({"floor": 0.6, "better": Better.HIGHER}, 0.3),
+        # A throughput cannot fall by more than all of it, but a latency can triple.
+        ({"floor": 4.0}, 2.0),
+        ({"floor": 4.0, "better": Better.HIGHER}, 1.0),
     ],
 )
 def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: dict[str, Any], margin: float) -> None:
@@ -160,6 +178,7 @@ def test_the_noise_of_a_positive_metric_is_a_share_with_an_interval(settings: di
     deviation = float(np.std(np.log(values), ddof=1))
     assert (row.metric_id, row.label, row.statistic, row.unit, row.is_relative) == ("x_s", "x", "mean", "s", True)
     assert row.values == values
+    assert row.mean == pytest.approx(2.0166667)
     assert row.deviation == pytest.approx(deviation)
     assert row.low == pytest.approx(deviation * math.sqrt(3 / stats.chi2.ppf(0.95, 3)))
     assert row.high == pytest.approx(deviation * math.sqrt(3 / stats.chi2.ppf(0.05, 3)))

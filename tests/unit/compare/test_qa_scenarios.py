@@ -27,6 +27,7 @@ from chainmark.core.profiled import Profiled
 from chainmark.core.qa_plan import QaPlan, ScenarioPlan
 from chainmark.core.qa_report import Incomparable, QaScenario
 from chainmark.core.verdict import Verdict
+from chainmark.core.wording import sentence_of
 
 from tests.unit.compare.metric_cases import metric
 from tests.unit.compare.synthetic_runs import SyntheticRun, manifest
@@ -157,6 +158,46 @@ def test_a_scenario_states_its_request_its_runs_and_its_results() -> None:
 def test_a_margin_of_the_plan_overrides_that_of_the_catalogue() -> None:
     assert judged(of(BASE, pair(1.5))).result is Verdict.FAIL
     assert judged(of(BASE, pair(1.5)), margins={"a_s": 0.9}).result is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("judges", "gating", "result"),
+    [(None, ["a_s"], Verdict.FAIL), (["c_s"], ["c_s"], Verdict.FAIL), ([], [], Verdict.PASS)],
+)
+def test_only_the_metrics_that_the_plan_names_decide(
+    judges: list[str] | None, gating: list[str], result: Verdict
+) -> None:
+    """All metrics are half as large again. A disturbed network is slower, which must not fail its scenario."""
+    scenario = judged(of({**BASE, "judges": judges}, pair(1.5)))
+    assert scenario.comparison is not None
+    assert [item.metric_id for item in scenario.comparison.judgements if item.gating] == gating
+    assert scenario.result is result
+
+
+@pytest.mark.parametrize(
+    ("plan", "lacking", "gating"),
+    [
+        ({}, [], True),
+        ({}, ["namespaces"], True),
+        ({"judges": ["c_s"]}, ["namespaces"], True),
+        ({"judges": []}, [], True),
+        ({"judges": []}, ["namespaces"], False),  # a disturbance that few machines permit
+        ({"gating": False}, [], False),
+    ],
+)
+def test_only_disturbances_that_the_machine_lacks_do_not_keep_a_release_from_passing(
+    plan: dict[str, object], lacking: list[str], gating: bool
+) -> None:
+    assert judged(of({**BASE, **plan}, {} if lacking else pair(), lacking=lacking)).gating is gating
+
+
+@pytest.mark.parametrize(("headline", "values"), [([], ""), (["b_bytes"], " Size: 1.002 B with v1, 1.503 B with v2.")])
+def test_the_values_of_the_headline_follow_the_sentence_of_a_judged_comparison(
+    headline: list[str], values: str
+) -> None:
+    scenario = judged(of({**BASE, "headline": headline}, pair(1.5)))
+    assert scenario.comparison is not None
+    assert scenario.sentence == sentence_of(scenario.comparison.sentence) + values
 
 
 def test_the_row_of_a_run_has_its_position_gates_and_unplanned_events() -> None:

@@ -89,6 +89,19 @@ def test_every_gating_scenario_is_named_with_its_result_and_reason() -> None:
     assert overall([scenario("A", Verdict.FAIL, gating=False)], CANDIDATE)[1:] == ("Nothing was judged.", [])
 
 
+@pytest.mark.parametrize(
+    ("titles", "sentence"),
+    [
+        (["Load"], "X v2 passes Load. Load pass."),  # its title is already in the sentence
+        (["Load", "Size"], "X v2 passes Load and Size. Load: Load pass. Size: Size pass."),
+    ],
+)
+def test_results_have_titles_only_if_there_are_several(titles: list[str], sentence: str) -> None:
+    """Of several scenarios, readers must see which result belongs to which."""
+    shown = scenario("Shown", Verdict.INFORMATIONAL, gating=False)
+    assert overall([*(scenario(title, Verdict.PASS) for title in titles), shown], CANDIDATE)[1] == sentence
+
+
 def test_advice_is_about_what_keeps_a_release_from_passing() -> None:
     scenarios = [
         scenario("A", Verdict.PASS, advice=["nothing"]),
