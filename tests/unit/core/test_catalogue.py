@@ -148,6 +148,30 @@ def test_samples_can_be_traced_by_the_trail_of_their_population() -> None:
     assert nowhere.followed_by("block") is nowhere.sampled({"block": ["interval_s"]}).followed_by("block") is None
 
 
+def test_samples_can_be_traced_by_several_columns_and_without_a_place() -> None:
+    """Requests of several hosts may have the same number."""
+    trails: list[dict[str, JsonValue]] = [{"populations": ["joiner"], "key": ["host", "request"]}]
+    whole = _catalogue(makes_incomparable=[]).model_copy(update={"trails": trails})
+    assert whole.followed_by("joiner") == FollowedBy(("host", "request"), None)
+
+
+@pytest.mark.parametrize(
+    ("judges", "gating"),
+    [
+        (None, [True, False, True]),
+        (["size_s", "unknown_s"], [False, True, False]),
+        ([], [False, False, False]),
+    ],
+)
+def test_only_the_chosen_metrics_are_judged(judges: list[str] | None, gating: list[bool]) -> None:
+    """Without a choice, it is as the catalogue states. An empty choice judges no metric."""
+    whole = _catalogue(makes_incomparable=[])
+    metrics = [metric.model_copy(update={"gating": metric.id != "size_s"}) for metric in whole.metrics]
+    catalogue = whole.model_copy(update={"metrics": metrics}).judging(judges)
+    assert [metric.id for metric in catalogue.metrics] == ["interval_s", "size_s", "catch_up_s"]
+    assert [metric.gating for metric in catalogue.metrics] == gating
+
+
 def test_metrics_are_listed_by_table_then_order_then_name() -> None:
     whole = _catalogue(makes_incomparable=[])
     assert [metric.id for metric in whole.metrics_of("block")] == ["interval_s", "size_s"]

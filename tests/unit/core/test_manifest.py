@@ -46,6 +46,31 @@ def test_deciding_gates_are_the_gates_of_the_failed_component() -> None:
     assert run.deciding_gates == [late]
 
 
+@pytest.mark.parametrize(
+    ("status", "profiles", "expected"),
+    [
+        (Status.VALID, [], True),
+        (Status.FAILED, [], True),  # evidence against its side
+        (Status.INVALID, [], False),
+        (Status.VALID, ["cpu"], False),  # taking profiles costs time
+        (Status.INVALID, ["cpu"], False),
+    ],
+)
+def test_runs_whose_measurement_failed_or_was_disturbed_are_no_evidence(
+    status: Status, profiles: list[str], expected: bool
+) -> None:
+    run = manifest("v1", 1)
+    run.status, run.profiles = status, profiles
+    assert run.is_evidence is expected
+
+
+def test_the_cell_of_a_run_is_given_by_its_labels() -> None:
+    """Runs of two cells are not repetitions. An endpoint is not part of a cell."""
+    run = manifest("v1", 1)
+    run.labels = {"load": ["high", "400 tx/s"], "endpoint": ["a:80"]}
+    assert run.cell == {"load": "high"}
+
+
 def test_machines_of_one_class_share_model_cores_and_memory() -> None:
     """A few MiB reserved by a kernel do not make a different machine."""
     host = HostFacts(cpu_model="EPYC", cores=8, memory_bytes=2**35 - 2**20, kernel="6.1", operating_system="Debian")
