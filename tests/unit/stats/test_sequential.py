@@ -196,11 +196,6 @@ def test_omitting_metrics_uses_two_percent_of_the_error_of_a_look(runs: tuple[in
     assert sequential._in_question(np.array([-99.0, -98.0, -97.0]), looks).tolist() == [2]
 
 
-def test_the_same_runs_give_the_same_answer() -> None:
-    sides = np.random.default_rng(12).standard_normal((2, 4, 3))
-    assert once(sides[0], sides[1]) == once(sides[0], sides[1])
-
-
 @pytest.mark.parametrize("power", [-80, 80])
 def test_metrics_of_very_different_sizes_are_tested_equally(power: int) -> None:
     """The smaller of two metrics in seconds and bytes must not be lost in the rounding of the larger one."""
