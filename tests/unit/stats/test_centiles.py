@@ -13,6 +13,7 @@ from chainmark.stats.centiles import (
     centile,
     centile_index,
     centile_indices,
+    centile_with_limits,
     centiles,
     distribution,
     distribution_of_sorted,
@@ -59,6 +60,27 @@ def test_p99_of_ten_samples_is_not_estimable() -> None:
     assert estimable_centile(values, 0.9) == 9.0
     assert estimable_centile(values, 1.0) == 9.0
     assert estimable_centile(np.empty(0), 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "n", "fraction", "expected"),
+    [
+        # The count below a median of 100 is 50 with a standard deviation of 5: the limits are 9.8 ranks away.
+        (100, 100, 0.5, (50.0, 40.0, 60.0)),
+        # The count below a p90 of 400 is 360 with a standard deviation of 6: 360 - 11.76 and 360 + 11.76.
+        (400, 400, 0.9, (360.0, 348.0, 372.0)),
+        (365, 400, 0.9, (360.0, 348.0, 365.0)),
+        (360, 400, 0.9, (360.0, 348.0, 360.0)),
+        (359, 400, 0.9, None),
+        # 247.5 plus and minus 3.08: above it, no value is large enough.
+        (250, 250, 0.99, (248.0, 244.0, 250.0)),
+    ],
+)
+def test_limits_of_a_centile_are_ranks_among_all_values(
+    known: int, n: int, fraction: float, expected: tuple[float, float, float] | None
+) -> None:
+    """The values are their ranks; failed requests have none. Otherwise failures would shorten the p99 of a load."""
+    assert centile_with_limits(np.arange(1.0, known + 1.0), n, fraction) == expected
 
 
 @pytest.mark.parametrize(("n", "fraction"), [(0, 0.5), (3, -0.1), (3, 1.1)])
