@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -41,6 +42,24 @@ def test_every_centile_with_a_bound_has_a_rank(n: int, fraction: float) -> None:
     assert has_rank(n, fraction) or not has_upper_bound(n, fraction)
 
 
+@pytest.mark.parametrize(
+    ("fraction", "n"), [(0.0, 1), (0.01, 100), (0.1, 10), (0.5, 2), (0.9, 10), (0.99, 100), (0.999, 1000), (1.0, 1)]
+)
+def test_the_minimum_number_of_samples_of_a_centile(fraction: float, n: int) -> None:
+    """One sample is expected on either side. A report would omit a p90 of ten samples, or contain a p99 of nine."""
+    assert has_rank(n, fraction)
+    assert not has_rank(n - 1, fraction)
+
+
+@pytest.mark.parametrize(("fraction", "n"), [(0.9, 4), (0.75, 3), (0.85, 2), (0.95, 5), (0.5, 2), (0.1, 2)])
+def test_the_last_digit_of_a_logarithm_does_not_change_the_minimum(fraction: float, n: int) -> None:
+    """The quotient of the logarithms may be above n for the risk itself, and n for the next smaller risk."""
+    risk = fraction**n
+    assert fewest_for_upper_bound(fraction, risk) == n
+    assert fewest_for_upper_bound(fraction, math.nextafter(risk, 0.0)) == n + 1
+
+
 def test_no_samples_give_no_rank_and_no_bound() -> None:
     assert not has_rank(0, 1.0)
     assert not has_upper_bound(0, 0.5)
+    assert has_upper_bound(1, 0.04), "one sample is above the p4 with a probability of 96 %"
