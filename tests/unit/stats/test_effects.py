@@ -103,9 +103,62 @@ def test_pooling_complete_samples_equals_one_sample(runs: list[list[float]]) -> 
 
 
 def test_counts_between_two_knots_are_rounded_to_the_nearest() -> None:
-    """Of seven values evenly between 0 and 10, about 6.6 are below 8. Rounding down would bias every pooled sample."""
-    reduced = Knots(np.array([0.0, 10.0]), np.array([0, 8]), np.array([1, 9]))
-    both = pooled([reduced, Knots(np.array([8.0]), np.array([0]), np.array([2]))])
-    assert both.values.tolist() == [0.0, 8.0, 10.0]
+    """Of seven values evenly between 2 and 12, about 6.6 are below 10. Rounding down would bias every pooled sample."""
+    reduced = Knots(np.array([2.0, 12.0]), np.array([0, 8]), np.array([1, 9]))
+    both = pooled([reduced, Knots(np.array([10.0]), np.array([0]), np.array([2]))])
+    assert both.values.tolist() == [2.0, 10.0, 12.0]
     assert both.below.tolist() == [0, 7, 10]
     assert both.at_or_below.tolist() == [1, 9, 11]
+
+
+def test_values_between_two_knots_are_evenly_spread() -> None:
+    """Four values between 0 and 10, four between 10 and 20: otherwise a drawn centile would be beside its value."""
+    reduced = Knots(np.array([0.0, 10.0, 20.0]), np.array([0, 5, 10]), np.array([1, 6, 12]))
+    assert reduced.at_ranks(np.arange(12)) == pytest.approx([0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 20])
+
+
+COARSE = {"EVEN_STEPS": 2, "_ENDS": 1, "_BEYOND": 1}  # the middle, and the two lowest and highest values
+
+
+@pytest.mark.parametrize(
+    ("ascending", "values", "below", "at_or_below"),
+    [
+        # From 10 to 20 the gap from 12 to 16 is wider than a third, from 1 to 10 that from 5 to 8 is just a third.
+        (
+            [0, 1, 3, 5, 8, 9, 10, 12, 16, 18, 20, 21],
+            [0, 1, 10, 12, 16, 20, 21],
+            [0, 1, 6, 7, 8, 10, 11],
+            [1, 2, 7, 8, 9, 11, 12],
+        ),
+        # Values that are limited at both ends, and have no wide gap.
+        ([0, 0, 1, 2, 3, 4, 5, 6, 7, 7], [0, 4, 7], [0, 5, 8], [2, 6, 10]),
+    ],
+)
+def test_both_ends_of_a_wide_gap_are_knots(
+    ascending: list[int], values: list[int], below: list[int], at_or_below: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clusters of values would otherwise be drawn as a slope between them."""
+    for name, value in COARSE.items():
+        monkeypatch.setattr(knots, name, value)
+    distinct = len(set(ascending))
+    monkeypatch.setattr(knots, "MOST_DISTINCT", distinct - 1)
+    sample = np.array(ascending, dtype=float)
+    reduced = knots_of(sample, np.empty(0))
+    assert (reduced.values.tolist(), reduced.below.tolist()) == (values, below)
+    assert reduced.at_or_below.tolist() == at_or_below
+    monkeypatch.setattr(knots, "MOST_DISTINCT", distinct)
+    assert knots_of(sample, np.empty(0)).ascending().tolist() == ascending
+
+
+def test_the_tails_of_a_large_sample_have_more_knots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is at most a tenth further from its end than the previous one; otherwise a p99.9 would be interpolated."""
+    monkeypatch.setattr(knots, "EVEN_STEPS", 4)
+    n = 100_000
+    ranks = knots_of(np.arange(float(n)), np.empty(0)).below
+    assert np.isin([0, n // 4, n // 2, n * 3 // 4, n - 1], ranks).all()
+    lowest, highest = ranks[ranks <= n // 16], n - 1 - ranks[ranks >= n - 1 - n // 16][::-1]
+    assert lowest.tolist() == highest.tolist()
+    assert lowest[:16].tolist() == list(range(16))
+    assert lowest[-1] == n // 16
+    assert (np.diff(lowest) <= 1.0 + 0.1 * lowest[:-1]).all()
+    assert len(ranks) < 200

@@ -135,6 +135,24 @@ def test_scattered_rows_are_drawn_with_their_bundle() -> None:
     assert not result.coarse
 
 
+@pytest.mark.parametrize(("few_rows", "stores_input"), [(2, True), (1, False)])
+def test_of_the_resamples_and_their_input_the_smaller_is_stored(
+    few_rows: int, *, stores_input: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six rows with three knots, at most two or one per knot. The counts are the same."""
+    monkeypatch.setattr(replicates, "_FEW_ROWS", few_rows)
+    values = np.array([1.0, 2.0, 3.0, 3.0, NAN, 1.0])
+    knots = knots_of(np.array([1.0, 1.0, 2.0, 3.0, 3.0]), NO_FRACTIONS)
+    bundles = Bundles(None, np.array([0, 1, 3, 6]), ordered=False, coarse=True)
+    resampled = replicates_of(values, knots, bundles, np.random.default_rng(5))
+    assert resampled.coarse is True
+    assert resampled.counts.tolist() == drawn_by_hand(values, np.array([1, 2, 3]), 1.0, knots.values)
+    assert (resampled.drawn is not None) is stores_input
+    if resampled.drawn is not None:
+        assert (resampled.drawn.rows.tolist(), resampled.drawn.block_length) == ([1, 2, 3], 1.0)
+        assert resampled.drawn.cells.tolist() == [0, 1, 2, 2, 3, 0]
+
+
 def test_a_large_distribution_is_resampled_at_its_ends_and_evenly_between() -> None:
     """The knots are the eight lowest and highest values, then values at growing distances of at most a sixty-fourth."""
     n = 3000
