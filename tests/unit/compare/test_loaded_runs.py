@@ -183,3 +183,37 @@ def test_the_tail_is_on_the_worse_side_of_the_comparison_s_definition(
     monkeypatch.delattr(inputs, "describe_population")
     assert list(loaded.tail(metric, population)) == list(tail), "by its own definition no samples are read again"
     assert max(extreme.value for extreme in fastest) < min(extreme.value for extreme in tail)
+
+
+def test_a_packed_description_is_by_the_definitions_of_the_comparison() -> None:
+    """Other processes draw the charts from it. They must not get that of another metric or population."""
+    drawn, plain = (LoadedRun(_made(drawn=drawn)) for drawn in (True, False))
+    metric, population = drawn.catalogue.metric("cpu_cores"), drawn.catalogue.population("node_second")
+    expected = _description(drawn, metric, population)
+    assert drawn.description_of(metric, population).equals(expected)
+    assert plain.description_of(metric, population).equals(expected)
+    by_second = population.model_copy(update={"average_over": []})
+    averaged = drawn.description_of(metric, by_second)
+    assert averaged.equals(_description(drawn, metric, by_second))
+    assert not averaged.equals(expected)
+
+
+class EventfulRun(CountingRun):
+    """A run with events and with figures by other rules, each of one name."""
+
+    def scan_events(self, name: str) -> pl.LazyFrame:
+        """Events of one kind."""
+        return {"blocks": pl.LazyFrame({"height": [1, 2]})}[name]
+
+    def figures(self, name: str) -> pl.DataFrame | None:
+        """One table."""
+        return {"published": pl.DataFrame({"value": [1.5]})}.get(name)
+
+
+def test_events_and_further_figures_are_those_of_the_given_name_if_the_run_has_any() -> None:
+    loaded, plain = LoadedRun(_made(EventfulRun)), LoadedRun(_made())
+    events, figures = loaded.scan_events("blocks"), loaded.figures("published")
+    assert events is not None
+    assert figures is not None
+    assert (events.collect().to_dicts(), figures.to_dicts()) == ([{"height": 1}, {"height": 2}], [{"value": 1.5}])
+    assert (loaded.figures("other"), plain.scan_events("blocks"), plain.figures("published")) == (None, None, None)
