@@ -129,20 +129,46 @@ def test_the_edges_of_a_band_are_the_5th_and_95th_centile() -> None:
     assert (low.tolist(), high.tolist()) == ([10.0], [189.0])
 
 
-def test_a_resample_without_a_value_has_no_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = np.zeros((replicates.BAND_RESAMPLES, 2), dtype=np.int64)
-    counts[1::2] = [1, 2]
-    knots = knots_of(np.array([3.0, 5.0]), FRACTIONS)
-    described = MetricDescription("x_s", 2, knots=knots, replicates=Replicates(np.array([0, 1]), counts, coarse=False))
+def _resampler(monkeypatch: pytest.MonkeyPatch, counts: IntArray, *, coarse: bool = False) -> Resampler:
+    """The values 3 and 5 of one run, and how many values of each resample are at or below them."""
+    described = MetricDescription(
+        "x_s",
+        2,
+        knots=knots_of(np.array([3.0, 5.0]), FRACTIONS),
+        replicates=Replicates(np.array([0, 1]), counts, coarse=coarse),
+    )
     alone = loaded_run("v1", 1.0, 1)
     monkeypatch.setattr(alone, "described", lambda *_: described)
     side = SideSamples([alone], metric(), Population(id="block", label="blocks", keys=["height"]))
-    resampler = Resampler(side, "baseline", "x_s", 1)
+    return Resampler(side, "baseline", "x_s", 1)
+
+
+def test_a_resample_without_a_value_has_no_quantiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.zeros((replicates.BAND_RESAMPLES, 2), dtype=np.int64)
+    counts[1::2] = [1, 2]
+    resampler = _resampler(monkeypatch, counts)
     assert resampler.runs == 1
     quantiles = resampler.quantiles(np.array([0.0, 1.0]))
     empty = np.isnan(quantiles)
     assert empty.sum(axis=0).tolist() == [replicates.BAND_RESAMPLES // 2] * 2
     assert {tuple(row) for row in quantiles[~empty[:, 0]].tolist()} == {(3.0, 5.0)}
+
+
+def test_the_band_of_a_quantile_is_that_of_the_resamples_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the resamples have no value, a tenth of the others twice 3, and the rest 3 and 5."""
+    counts = np.zeros((replicates.BAND_RESAMPLES, 2), dtype=np.int64)
+    counts[100:110] = [2, 2]
+    counts[110:] = [1, 2]
+    low, high = _resampler(monkeypatch, counts).band(np.array([0.0, 1.0]))
+    assert (low.tolist(), high.tolist()) == ([3.0, 3.0], [3.0, 5.0])
+
+
+@pytest.mark.parametrize("coarse", [True, False])
+def test_a_band_states_whether_its_resamples_are_of_several_units(
+    monkeypatch: pytest.MonkeyPatch, *, coarse: bool
+) -> None:
+    counts = np.ones((replicates.BAND_RESAMPLES, 2), dtype=np.int64)
+    assert _resampler(monkeypatch, counts, coarse=coarse).in_bundles is coarse
 
 
 def test_two_runs_of_one_seed_vary_independently() -> None:

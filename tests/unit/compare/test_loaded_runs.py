@@ -186,7 +186,7 @@ def test_the_tail_is_on_the_worse_side_of_the_comparison_s_definition(
 
 
 def test_a_packed_description_is_by_the_definitions_of_the_comparison() -> None:
-    """Other processes draw the charts from it. They must not get that of another metric or population."""
+    """Another machine compares runs by it. It must not be that of another metric or population."""
     drawn, plain = (LoadedRun(_made(drawn=drawn)) for drawn in (True, False))
     metric, population = drawn.catalogue.metric("cpu_cores"), drawn.catalogue.population("node_second")
     expected = _description(drawn, metric, population)
