@@ -198,6 +198,10 @@ def test_a_change_has_a_position_a_size_and_an_interval() -> None:
          "latency became worse by +2000 s (90 % interval +1981 … +2019 s)"),
         ([0.004 * value for value in STEP], {"kind": Kind.DIFFERENCE},
          "latency became worse by +4.000 ms (90 % interval +3.962 … +4.038 ms)"),
+        ([2**20 * (2.0 * (place > 7) + 0.126 * (place % 2)) for place in range(16)],
+         {"kind": Kind.DIFFERENCE, "unit": "B"},
+         "latency became worse by +2.00 MiB (90 % interval +1.88 … +2.12 MiB)"),
+        (STEP, {"better": Better.NEITHER}, "latency changed by +100 % (90 % interval +99 … +100 %)"),
     ],
 )  # fmt: skip
 def test_a_change_is_described_in_the_catalogues_words_and_unit(
