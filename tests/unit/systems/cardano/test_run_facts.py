@@ -205,6 +205,26 @@ def test_dates_are_in_utc_in_every_time_zone(monkeypatch: pytest.MonkeyPatch) ->
     assert away == at_home
 
 
+def test_moments_just_before_a_second_or_a_day_belong_to_it() -> None:
+    """As a float, such a moment is rounded to the next second."""
+    day_ns = 86_400 * NS
+    midnight_ns = (slot_ns(0) // day_ns + 1) * day_ns
+    rows_shown = rows(
+        subjects(
+            genesis=replace(GENESIS, system_start_ns=slot_ns(0) - 1),
+            summaries={"a": host(0.0, 9.0, 50, last_ns=midnight_ns - 1)},
+        )
+    )
+    assert rows_shown["Cluster system start time"] == "02:39:59"
+    assert rows_shown["Analysis date"] == "2026-02-02"
+
+
+def test_a_host_without_messages_ran_for_no_time() -> None:
+    """Not for a nanosecond, either: the published rows show all digits."""
+    lost = {"a": host(0.0, 20.0, 50), "b": host(0.0, 0.0, 50, first_ns=None, last_ns=None)}
+    assert rows(subjects(summaries=lost))["Host run time, s"] == "10"
+
+
 def test_messages_unknown_to_the_published_analysis_are_not_counted_by_its_rules() -> None:
     published = rows(subjects(rules=Rules(published=True)))
     assert published["Log objects analysed per host"] == "34.0"
@@ -346,3 +366,12 @@ def test_without_excluded_hosts_their_class_is_zero() -> None:
     counts = facts.counts(subjects(cluster=whole))
     assert counts["files that look like logs"] == {"read": 1, "copies": 0, "not read": 0}
     assert counts["hosts"] == {"read": 2, "left out": 0}
+
+
+def test_unreadable_logs_of_excluded_hosts_are_a_class_of_their_own() -> None:
+    """Two hosts with three logs each are excluded; those of one cannot be read."""
+    counts = facts.counts(subjects(excluded=Excluded(unreadable={"d": "it is not gzip"})))
+    assert counts["files that look like logs"] == {
+        "read": 3, "copies": 1, "not read": 2, "of hosts left out on request": 3,
+        "of hosts left out on request, unreadable": 3,
+    }  # fmt: skip

@@ -129,7 +129,42 @@ def test_the_blocks_of_a_run_are_not_mixed_up() -> None:
     assert ways.within == pytest.approx([0.19, 0.12])
     # Two hosts forged in one slot, or one hash was reported for two slots: each is a separate block.
     for other in (_rows(SECOND, 10, block="y"), _rows(SECOND, 20, block="x")):
-        assert _trace(_rows(FIRST), other).steps[P80].sum(axis=1) == pytest.approx([1.1, 0.7])
+        _assert_joined(_trace(_rows(FIRST), other), [_trace(_rows(FIRST)), _trace(other)])
+
+
+def _assert_joined(ways: Ways, single: Sequence[Ways]) -> None:
+    """Check that blocks that are traced together have the same paths as those traced alone, in this order."""
+    assert ways.steps == pytest.approx(np.concatenate([each.steps for each in single], axis=1))
+    for name in ("hops", "far_hops"):
+        assert getattr(ways, name).tolist() == np.concatenate([getattr(each, name) for each in single], axis=1).tolist()
+    assert ways.within == pytest.approx(np.concatenate([each.within for each in single]))
+    assert ways.within_counts.tolist() == np.concatenate([each.within_counts for each in single]).tolist()
+
+
+def test_blocks_are_in_chronological_order_however_many_hosts_adopted_them() -> None:
+    """Their names are in the opposite order. The last block is known only to its forger."""
+    blocks = [
+        _rows((FIRST if number % 3 else SECOND)[: 2 + number % 2 * 2], 10 + 5 * number, block=f"x{99 - number}")
+        for number in range(12)
+    ]
+    blocks.append(_rows(SECOND[:1], 100, block="last"))
+    _assert_joined(_trace(*blocks[::-1]), [_trace(block) for block in blocks])
+
+
+def test_a_block_that_only_its_forger_knows_has_its_steps() -> None:
+    ways = _trace(_rows(FIRST[:1]))
+    assert _steps(ways, P50) == pytest.approx({FORGING: 0.3, WITHIN: 0.0, PASSING: 0.0, BETWEEN: 0.0, ADOPTING: 0.05})
+    assert (ways.blocks, ways.traced, ways.within_counts.tolist()) == (1, 1, [0.0])
+
+
+def test_a_run_without_accepted_blocks_has_no_paths() -> None:
+    ways = _trace(_rows(FIRST, accepted=False))
+    assert (ways.blocks, ways.traced, ways.regions, ways.known) == (0, 0, 0, False)
+
+
+def test_a_single_host_that_received_a_block_from_a_host_without_logs_has_no_path() -> None:
+    ways = _trace(_rows([Times("b", "a", 0.4, 0.45, 0.5)]))
+    assert (ways.blocks, ways.traced) == (1, 0)
 
 
 def test_hosts_of_another_role_are_not_steps() -> None:
@@ -143,6 +178,7 @@ def test_hosts_of_another_role_are_not_steps() -> None:
     ("host", "changes"),
     [
         ("b", {"came_from": "e"}),  # a host on the path received it from a host without logs
+        ("c", {"came_from": "e"}),
         ("b", {"fetched": None}),
         ("b", {"announced": None}),
         ("a", {"announced": None}),
@@ -156,6 +192,12 @@ def test_a_block_with_a_missing_step_is_omitted_with_all_its_centiles(host: str,
     assert (ways.blocks, ways.traced) == (2, 1)
     assert ways.steps[P80].sum(axis=1) == pytest.approx([0.7])
     assert ways.within_counts.tolist() == [2.0]
+
+
+def test_a_block_is_omitted_if_a_host_on_the_path_does_not_report_the_sender() -> None:
+    unknown = pl.when(pl.col("host") != "c").then("fetched_host").alias("fetched_host")
+    ways = _trace(_rows(FIRST).with_columns(unknown))
+    assert (ways.blocks, ways.traced) == (1, 0)
 
 
 def test_a_hop_of_a_host_without_a_region_is_not_attributed() -> None:
