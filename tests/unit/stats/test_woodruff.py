@@ -10,7 +10,7 @@ from chainmark.core.catalogue import Catalogue
 from chainmark.core.distribution import Estimate
 from chainmark.core.metric import Better, Kind, Metric, MetricGroup, Population
 from chainmark.stats import threads, woodruff
-from chainmark.stats.bootstrap import generator
+from chainmark.stats.bootstrap import generator, multiplicities
 from chainmark.stats.centiles import FloatArray
 from chainmark.stats.summarise import summarise
 from chainmark.stats.units import UnitMean, Units, unit_mean
@@ -169,3 +169,64 @@ def test_metrics_do_not_affect_each_other(monkeypatch: pytest.MonkeyPatch) -> No
         assert list(drawn) == [None, *metric.shares]
         alone = woodruff.replicates([metric], 500, 3.0, generator(1))[0]
         assert all((alone[key] == drawn[key]).all() for key in drawn)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_resample_moves_each_figure_to_its_own_mean_and_rank() -> None:
+    """Four values at ranks 0 to 4; the mean's count (of averaged groups) differs from the number of values."""
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    share = woodruff.Share(index=2, n=5, at_or_below=3, ranks=np.arange(5.0), values=values)
+    mean = UnitMean(10.0, np.zeros(1), np.zeros(1))
+    reduced = woodruff.Reduced(mean, {0.5: share}, np.zeros((1, 4)), exponent=3)
+    # Per resample: the deviations times 2^3, the mean's count, the number of values, those at or below the centile.
+    sums = np.array([[16.0, 2.0, 5.0, 2.0], [-8.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0], [0.0, 4.0, 5.0, 3.0]])
+    drawn = reduced.replicates(sums)
+    np.testing.assert_array_equal(drawn[None], [11.0, 9.0, np.nan, 10.0])
+    np.testing.assert_array_equal(drawn[0.5], [4.0, 1.0, np.nan, 3.0])
+
+
+def test_deviations_of_at_most_1_are_scaled_to_whole_numbers_too() -> None:
+    """Sums of fractions depend on the number of threads."""
+    values = np.array([1.0, 2.25, 2.75, 2.0])
+    units = Units(np.arange(4), 4, ordered=True, noun="rows")
+    reduced = woodruff.reduced(values, units, unit_mean(values, units), np.sort(values), [])
+    assert reduced.columns[:, 0].tolist() == [-(2.0**49), 2.0**47, 3.0 * 2.0**47, 0.0]
+    assert reduced.exponent == 49
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1.0])
+def test_ranks_are_thinned_to_steps_of_2_percent_away_from_a_centile(fraction: float) -> None:
+    """Coarser steps would make errors wrong; the extremes are needed for resamples that reach them."""
+    n = 100_000
+    share = woodruff.share_at(np.arange(float(n)), fraction)
+    assert (share.ranks[0], share.ranks[-1]) == (0.0, n - 1.0)
+    assert (share.values == share.ranks).all()
+    assert (np.diff(share.ranks) > 0.0).all()
+    for distances in (share.ranks - share.index, share.index - share.ranks[::-1]):
+        away = distances[distances >= 0.0]
+        if len(away) > 1:
+            assert away[:64].tolist() == list(range(64))
+            far = away[away >= 10_000.0]
+            steps = np.diff(far) / far[:-1]
+            assert steps[:-1] == pytest.approx(0.02, abs=2e-4)
+            assert steps[-1] < 0.0202
+
+
+def test_resamples_depend_only_on_the_seed() -> None:
+    """A stored run that is summarised again must give the same errors, including those of many units."""
+    values = np.exp(autoregressive(1500, 0.3))
+    units = Units(np.arange(1500), 1500, ordered=True, noun="rows")
+    metric = woodruff.reduced(values, units, unit_mean(values, units), np.sort(values), [])
+    (drawn,) = woodruff.replicates([metric], 1500, 3.0, generator(1))
+    weights = np.concatenate(list(multiplicities(generator(1), 1500, 3.0, 1000, 2_000_000)))
+    assert drawn[None] == pytest.approx(weights @ values / 1500, rel=1e-12)
+
+
+def test_narrow_columns_are_multiplied_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One product per metric would take twice as long."""
+    monkeypatch.setattr(woodruff, "_STACKED_COLUMNS", 8)
+    mean, columns = UnitMean(0.0, np.zeros(1), np.zeros(1)), np.arange(18.0).reshape(1, 18)
+    metrics = [woodruff.Reduced(mean, {}, part, 0) for part in np.split(columns, [4, 7, 12], axis=1)]
+    groups = woodruff._stacked(metrics)
+    assert [group.shape for group in groups] == [(1, 7), (1, 5), (1, 6)]
+    assert (np.concatenate(groups, axis=1) == columns).all()
