@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -514,3 +515,12 @@ def test_the_probe_connects_to_the_servers_own_port(monkeypatch: pytest.MonkeyPa
     for url in ("http://a.example", "https://b.example/x", "https://c.example:8443"):
         assert not takes_connections(url)
     assert attempts == [(("a.example", 80), 1.0), (("b.example", 443), 1.0), (("c.example", 8443), 1.0)]
+
+
+def test_the_probe_connects_to_a_socket_in_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a socket's path has at most 107 characters
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("node.sock")
+        server.listen()
+        assert takes_connections("unix:node.sock")
+    assert not takes_connections("unix:node.sock")

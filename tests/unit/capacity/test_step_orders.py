@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from chainmark.capacity.access import Access
-from chainmark.capacity.course import Ramp
+from chainmark.capacity.advice import give_up
+from chainmark.capacity.course import Ramp, Spike
 from chainmark.capacity.generators import GeneratorGone
 from chainmark.capacity.model import (
     HTTP_2,
@@ -94,6 +95,19 @@ def test_optional_settings_reach_the_engine() -> None:
     sent = json.loads(bench.runner.order(clients(3)).to_json())
     assert sent["mode"] == {"closed": {"clients": 3, "think_s": 0.5}}
     assert (sent["streams"], sent["request_coding"], sent["max_slowest"], sent["course"]) == (4, "gzip", 20, [])
+
+
+@pytest.mark.parametrize("expected", [7, 400, 1200])
+def test_the_counts_that_end_a_step_are_whole(expected: int) -> None:
+    """The engine counts requests."""
+    limits = give_up(Sla(), expected)
+    assert limits is not None
+    assert all(isinstance(count, int) for count in (limits.slow, limits.failed))
+
+
+def test_a_course_begins_at_its_first_level() -> None:
+    ramp, spike = Ramp(LevelKind.CLIENTS, 1.0, 64.0, 90.0), Spike(LevelKind.RATE, 50.0, 500.0)
+    assert (ramp.start, spike.start) == (clients(1).level, rate(50.0).level)
 
 
 def test_a_course_reaches_the_engine_and_sets_the_length() -> None:
