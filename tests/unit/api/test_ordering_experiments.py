@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -14,13 +17,15 @@ from pydantic import BaseModel
 
 import chainmark as cm
 from chainmark.api import clusters, experimenting
-from chainmark.api.context import as_settings
+from chainmark.api.context import Cancellation, Relay, as_settings, measuring
+from chainmark.api.experimenting import kinds_by_default, take_profiles
 from chainmark.core.catalogue import Catalogue
-from chainmark.core.errors import InvalidRunError, UsageError
+from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, Scalar, Subject
 from chainmark.core.metric import Better, Kind
 from chainmark.core.progress import Progress
 from chainmark.core.verdict import Verdict
+from chainmark.lab.attempts import MOST_ATTEMPTS
 from chainmark.lab.protocols import Execution, ExecutionRequest
 from chainmark.store.runs import Store
 from chainmark.store.sealed import SealedRun
@@ -256,3 +261,136 @@ def test_an_experiment_is_as_long_as_requested(
     cm.experiment("p", store=tmp_path, **whole)
     lengths = {place.length for run in _runs(tmp_path) if (place := run.manifest.experiment)}
     assert lengths == {ExperimentLength(most=length[0], stops_early=length[1])}
+
+
+class _EnoughError(Exception):
+    """Ends a request before its first run."""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What requests that end before their first run pass on, by function; the machines are those of the cluster."""
+    received: dict[str, Any] = {}
+
+    @contextmanager
+    def listening(progress: Progress | None, *others: object) -> Iterator[Relay]:
+        received["measuring"] = (progress, *others)
+        with measuring(progress, None, None, no_wait=False) as listener:
+            received["listener"] = listener
+            yield listener
+
+    def requested(*order: object) -> str:
+        received["requested"] = order
+        return "cluster"
+
+    @contextmanager
+    def machines(*order: object) -> Iterator[str]:
+        received["machines"] = order
+        yield f"machines of {order[1]}"
+
+    def stopped(name: str) -> Any:
+        def stop(*order: object, **more: object) -> None:
+            received[name] = (order, more)
+            raise _EnoughError
+
+        return stop
+
+    def lab(*order: object) -> Any:
+        received["lab"] = order
+        return SimpleNamespace(repeat=stopped("repeat"))
+
+    monkeypatch.setattr(experimenting, "measuring", listening)
+    monkeypatch.setattr(experimenting, "requested_cluster", requested)
+    monkeypatch.setattr(experimenting, "machines_for_nodes", machines)
+    monkeypatch.setattr(experimenting, "_until_decided", stopped("decided"))
+    monkeypatch.setattr(experimenting, "Lab", lab)
+    return received
+
+
+def _ordered(function: Any, *order: str, **options: Any) -> None:
+    with pytest.raises(_EnoughError):
+        function(*order, **options)
+
+
+EXPERIMENT: dict[str, Any] = {"baseline": "v1", "candidate": "v3"}
+
+
+@pytest.mark.parametrize("work", [partial(cm.experiment, "p", **EXPERIMENT), partial(cm.aa, "p", "v1")])
+def test_the_listener_and_the_cluster_of_a_request_are_used(
+    tmp_path: Path, system: _Gating, calls: dict[str, Any], work: Any
+) -> None:
+    """Without them, nodes would run on the wrong machine, and a request could not be cancelled or observed."""
+    listener, cancel, settings = Reported(), Cancellation(), {"rate": 4}
+    _ordered(
+        work, settings=settings, on="hosts.toml", expose="localhost:9", no_wait=True, store=tmp_path,
+        progress=listener, cancel=cancel,
+    )  # fmt: skip
+    assert calls["measuring"] == (listener, cancel, "localhost:9", True)
+    assert calls["requested"] == ("hosts.toml", "p", settings)
+    assert calls["machines"][:3] == (system, "cluster", calls["listener"])
+    _ordered(work, store=tmp_path)
+    assert calls["measuring"] == (None, None, None, False)
+
+
+@pytest.mark.parametrize(("options", "stated"), [({}, False), ({"why": True, "keep_homes": True}, True)])
+def test_an_experiment_keeps_its_options_its_machines_and_its_folder(
+    tmp_path: Path, system: _Gating, calls: dict[str, Any], options: dict[str, bool], *, stated: bool
+) -> None:
+    _ordered(cm.experiment, "p", **EXPERIMENT, store=tmp_path, **options)
+    (planned, _, listener), more = calls["decided"]
+    assert (more, planned.record.keep_homes) == ({"why": stated}, stated)
+    assert planned.series.lab.machines == "machines of cluster"
+    assert listener is calls["listener"]
+    assert calls["machines"][3] is planned.folder
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [({}, (8, 1, False)), ({"repeat": 5, "seed": 3, "keep_homes": True}, (5, 3, True))]
+)
+def test_one_version_is_repeated_as_requested_on_the_machines(
+    tmp_path: Path, system: _Gating, calls: dict[str, Any], options: dict[str, Any], expected: tuple[int, int, bool]
+) -> None:
+    _ordered(cm.aa, "p", "v1", store=tmp_path, **options)
+    (_, repeat, seed, listener), more = calls["repeat"]
+    assert (repeat, seed, more["keep_homes"]) == expected
+    assert (listener, more["attempts"]) == (calls["listener"], MOST_ATTEMPTS)
+    assert calls["lab"][1:] == (system, "machines of cluster")
+
+
+def test_fewer_than_four_runs_against_itself_are_rejected(tmp_path: Path, system: _Gating) -> None:
+    with pytest.raises(UsageError):
+        cm.aa("p", "v1", repeat=3, store=tmp_path)
+
+
+def test_learnt_margins_are_of_the_baseline_s_workload_and_shown_with_one_decimal(
+    tmp_path: Path, system: _Gating, calls: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learnt(_: str, workload: Mapping[str, object], *__: object) -> dict[str, float]:
+        assert workload == {"load.rate": 5}
+        return {"a_s": 0.1234, "b_s": 0.02}
+
+    monkeypatch.setattr(experimenting, "learnt_before", learnt)
+    listener = Reported()
+    sides: dict[str, Any] = {**EXPERIMENT, "baseline_settings": {"rate": 5}}
+    with pytest.raises((_EnoughError, UsageError)):
+        cm.experiment("p", **sides, margins=["learnt"], store=tmp_path, progress=listener)
+    assert "margins learnt from earlier runs: a_s 12.3 %, b_s 2.0 %" in listener.lines
+
+
+def test_a_setting_of_one_workload_only_is_reported() -> None:
+    listener = Reported()
+    experimenting._warn_of_different_workloads({"a": 1}, {"b": 2}, Relay(listener, None))
+    assert listener.lines == [
+        "warning: the workloads differ (a is 1 against None): the comparison will be invalid",
+        "warning: the workloads differ (b is None against 2): the comparison will be invalid",
+    ]
+
+
+def test_profiles_that_cannot_be_taken_are_reported_and_a_system_without_any_has_none() -> None:
+    def take() -> None:
+        raise EnvironmentFailure("node 1 does not respond")
+
+    listener, plain = Reported(), SimpleNamespace()
+    take_profiles(take, Relay(listener, None))
+    assert listener.lines == ["warning: no profiles were collected: node 1 does not respond"]
+    assert kinds_by_default(plain) == ()

@@ -72,6 +72,7 @@ def test_a_drift_is_found_and_followed() -> None:
     """A clock that is 50 ppm fast gains 30 ms in ten minutes."""
     clock = clock_offset(_exchanges(1.5, 5e-5, [(0.001, 0.001)] * 600))
     assert clock.drift == pytest.approx(5e-5, rel=1e-3)
+    assert clock.error_ns == pytest.approx(1e6, rel=1e-2), "no exchange contradicts the line"
     late_ns = EPOCH_NS + 590 * S
     (here_ns,) = clock.to_here(np.array([_there(late_ns, 1.5, 5e-5)], dtype=np.int64)).tolist()
     assert here_ns == pytest.approx(late_ns, abs=2_000)
