@@ -360,6 +360,7 @@ def test_one_version_is_repeated_as_requested_on_the_machines(
 def test_fewer_than_four_runs_against_itself_are_rejected(tmp_path: Path, system: _Gating) -> None:
     with pytest.raises(UsageError):
         cm.aa("p", "v1", repeat=3, store=tmp_path)
+    assert Store(tmp_path).sealed() == [], "before the first run"
 
 
 def test_learnt_margins_are_of_the_baseline_s_workload_and_shown_with_one_decimal(
