@@ -255,7 +255,7 @@ class Forked:
     def _become(self, work: Callable[[Callable[[], None]], str], processor_s: int) -> NoReturn:
         code = 1
         try:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
             tempfile.tempdir = os.environ["TMPDIR"] = str(self._folder)
             self._message.write_text(work(self._part.touch))

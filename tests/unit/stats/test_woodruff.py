@@ -105,41 +105,6 @@ def test_all_sums_are_exact_integers() -> None:
         assert (np.ones((1, 5000)) @ np.ascontiguousarray(reduced.columns[order]) == sums).all()
 
 
-@pytest.mark.filterwarnings("error")
-def test_statistics_of_resamples_match_hand_computed_values() -> None:
-    """Three resamples; the last one holds no value. Deviations are in eighths, and four groups have two values."""
-    share = woodruff.Share(1, 4, 2, np.arange(4.0), np.array([1.0, 2.0, 4.0, 8.0]))
-    mean = UnitMean(10.0, np.empty(0), np.empty(0))
-    sums = np.array([[32.0, 4.0, 2.0, 1.0], [-8.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
-    statistics = woodruff.Reduced(mean, {0.5: share}, np.empty((0, 4)), 3).replicates(sums)
-    assert statistics[None] == pytest.approx([10.0 + 32.0 / 4.0 / 8.0, 10.0 - 8.0 / 1.0 / 8.0, np.nan], nan_ok=True)
-    # Half of the values at or below the centile, as in the sample: the centile itself. All of them: the lowest value.
-    assert statistics[0.5] == pytest.approx([2.0, 1.0, np.nan], nan_ok=True)
-
-
-def test_deviations_are_scaled_to_integers() -> None:
-    """1, 2.25 and 2.75 are -1, 0.25 and 0.75 from their mean. Three of at most 2^50 have a sum below 2^52."""
-    values = np.array([1.0, 2.25, 2.75])
-    units = Units(np.arange(3), 3, ordered=True, noun="rows")
-    reduced = woodruff.reduced(values, units, unit_mean(values, units), values, [])
-    assert reduced.columns[:, 0].tolist() == [-(2.0**49), 2.0**47, 3.0 * 2.0**47]
-    assert reduced.exponent == 49
-
-
-def test_a_centiles_neighbours_and_the_extremes_are_retained() -> None:
-    """A resample's centile is interpolated between the retained values: they must be close to it in both directions."""
-    values = np.sqrt(np.arange(10_000.0))
-    share = woodruff.share_at(values, 0.9)
-    assert (share.index, share.n, share.at_or_below) == (9000, 10_000, 9001)
-    assert share.values.tolist() == values[share.ranks.astype(int)].tolist()
-    assert (share.ranks[0], share.ranks[-1]) == (0.0, 9999.0)
-    distances = share.ranks - 9000
-    assert np.isin(np.arange(-63, 64), distances).all()
-    gaps = np.diff(distances)
-    assert (gaps <= 1.0 + 0.0201 * np.maximum(np.abs(distances[1:]), np.abs(distances[:-1]))).all()
-    assert len(share.ranks) < 600, "retaining every value would be slow"
-
-
 @pytest.mark.parametrize("large_rows", [100, 20_000])
 def test_the_number_of_threads_does_not_change_the_result(large_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(woodruff, "LARGE_ROWS", large_rows)
