@@ -125,6 +125,22 @@ def test_the_block_length_follows_the_correlation_of_neighbours(*, absent: int, 
     assert (resampled.places.tolist(), resampled.coarse) == (list(range(len(knots.values))), True)
 
 
+@pytest.mark.parametrize(("rows", "is_input"), [(256, True), (257, False)])
+@pytest.mark.parametrize("coarse", [True, False])
+def test_a_small_run_stores_the_input_of_its_resamples(rows: int, *, is_input: bool, coarse: bool) -> None:
+    """At two points, 200 resamples take more space than 2 · 128 rows. The counts are the same in both forms."""
+    values = np.append(np.arange(rows - 1) % 2.0, NAN)
+    bundles = Bundles(None, np.arange(rows + 1), ordered=False, coarse=coarse)
+    resampled = replicates_of(values, knots_of(np.array([0.0, 1.0]), NO_FRACTIONS), bundles, np.random.default_rng(5))
+    assert resampled.coarse is coarse
+    assert resampled.counts.tolist() == drawn_by_hand(values, np.ones(rows, dtype=int), 1.0, np.array([0.0, 1.0]))
+    assert (resampled.drawn is not None) is is_input
+    if resampled.drawn is not None:
+        assert resampled.drawn.rows.tolist() == [1] * rows
+        assert resampled.drawn.cells.tolist() == [*[0, 1] * 127, 0, 2], "a row without a value has the number of points"
+        assert resampled.drawn.block_length == 1.0
+
+
 def test_scattered_rows_are_drawn_with_their_bundle() -> None:
     values = np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
     bundles = Bundles(np.array([0, 3, 1, 4, 2, 5]), np.array([0, 2, 4, 6]), ordered=False, coarse=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from chainmark.stats.trend import FEWEST, trend_of
+from chainmark.stats.trend import FEWEST, Trend, trend_of
 
 
 def _noise(rng: np.random.Generator, n: int, correlation: float, rise: float = 0.0) -> list[float]:
@@ -29,6 +29,13 @@ def test_a_line_is_found_despite_outliers() -> None:
     assert trend.begin == pytest.approx(5.0)
     assert trend.rise == pytest.approx(0.25 * 39)
     assert trend.low <= 0.25 <= trend.high
+
+
+def test_a_rise_and_its_interval_cover_the_steps_between_the_first_and_the_last_value() -> None:
+    """Eleven values are ten steps apart, at both ends of the interval as well."""
+    trend = Trend(slope=0.5, low=-0.25, high=1.0, begin=7.0, n=11)
+    assert trend.rise == 5.0
+    assert trend.rise_interval == (-2.5, 10.0)
 
 
 def test_the_interval_matches_sens_method() -> None:
