@@ -176,8 +176,7 @@ class _Rows:
         """One metric, whose columns are released afterwards."""
         height = self._ordered.height
         values = self._ordered.column(metric.id)
-        present = np.empty(0) if values is None else finite(values)
-        if values is None or len(present) == 0:
+        if values is None or len(present := finite(values)) == 0:
             return MetricDescription(metric.id, height)
         # Twice as fast as numpy's sort, whose vector instructions are slow on some processors.
         ascending = pl.Series(present).sort(multithreaded=False).to_numpy()
@@ -335,9 +334,7 @@ SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
 
 def to_frame(described: Iterable[MetricDescription]) -> pl.DataFrame:
     """One row per metric, of the columns in `SCHEMA`."""
-    return pl.DataFrame(
-        [_to_row(metric_description) for metric_description in described], schema=dict(SCHEMA), orient="row"
-    )
+    return pl.DataFrame([_to_row(metric_description) for metric_description in described], schema=dict(SCHEMA))
 
 
 def _to_row(metric_description: MetricDescription) -> dict[str, Any]:
