@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainmark.capacity.drift import SHORTEST_S, Drift, Drifting, drifts_of
+from chainmark.capacity.drift import SHORTEST_S, Drift, Drifting, drifts_of, memory_drifts_of
 from chainmark.capacity.measured import StepSeries
 from chainmark.capacity.model import (
     Endpoint,
@@ -25,6 +25,7 @@ from chainmark.capacity.model import (
 )
 from chainmark.capacity.service_level import Sla
 from chainmark.capacity.sla import judge
+from chainmark.network.server_series import Name, Readings
 
 from tests.unit.capacity.queueing import TARGET, Latencies, finished
 
@@ -157,3 +158,37 @@ def test_the_warm_up_and_the_time_after_the_window_are_ignored() -> None:
     cold = {name: [50.0] * 2 + getattr(series, name)[2:] for name in ("p50_s", "p99_s")}
     early = replace(step, result=step.result.model_copy(update={"series": series.model_copy(update=cold)}))
     assert _of(late) == _of(early) == _of(step)
+
+
+def _memory(step: Step, end_s: int = 660) -> Readings:
+    """A reading per second until then: 1 GB that double in the window of 600 s, and 9 GB before and after it."""
+    times_s: Any = np.arange(-60, end_s) + 0.5
+    begin_ns = step.result.started_ns + step.result.warm_up_s * 1e9
+    used = np.where((times_s > 0.0) & (times_s < 600.0), 1e9 * (1.0 + times_s / 600.0), 9e9)
+    return Readings(Name("process", "memory", "bytes"), begin_ns + times_s * 1e9, used)
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(None, StepOutcome.PASS), (0.9, StepOutcome.FAIL), (1.0, StepOutcome.PASS)]
+)
+def test_memory_drifts_by_its_means_over_the_window(limit: float | None, outcome: StepOutcome) -> None:
+    """Memory used during the warm-up and after the window, such as by the next step, is not part of the drift."""
+    flat: Course = lambda times: np.full_like(times, 0.01)  # noqa: E731
+    step, short = (_step(flat, seconds=seconds) for seconds in (600, 599))
+    (drift,) = memory_drifts_of([short, step], Sla(drift_share=0.5, memory_drift_share=limit), _memory(step))
+    assert (drift.what, drift.level, drift.started_ns) == (Drifting.MEMORY, step.level, step.result.started_ns)
+    assert (drift.window_s, drift.limit, drift.outcome) == (600.0, limit, outcome)
+    # The middles of the first and of the last of 60 intervals are at 5 s and 595 s.
+    assert drift.begin == pytest.approx(1e9 * 605.0 / 600.0)
+    assert [drift.rise, drift.low, drift.high] == pytest.approx([590.0 / 605.0] * 3)
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(None, StepOutcome.PASS), (0.5, StepOutcome.INCONCLUSIVE)])
+def test_memory_that_was_read_in_part_of_a_step_has_an_unknown_drift(limit: float | None, outcome: StepOutcome) -> None:
+    """The rise over the observed part is not that over the step. The last interval, from 590 s on, has no reading."""
+    step = _step(lambda times: np.full_like(times, 0.01), seconds=600)
+    sla = Sla(memory_drift_share=limit)
+    (drift,) = memory_drifts_of([step], sla, _memory(step, end_s=590))
+    assert (drift.what, drift.level, drift.limit, drift.outcome) == (Drifting.MEMORY, step.level, limit, outcome)
+    assert (drift.begin, drift.rise, drift.low, drift.high) == (None, None, None, None)
+    assert memory_drifts_of([step], sla, _memory(step, end_s=0)) == [], "the step was not observed"
