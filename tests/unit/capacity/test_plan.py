@@ -114,6 +114,29 @@ def search_plan(**changes: Any) -> SearchPlan:
 
 
 @pytest.mark.parametrize(
+    ("kind", "required", "level"),
+    [
+        (RATE, 2.5, 2.5),
+        (CLIENTS, 2.5, 3.0),
+        (CLIENTS, 3.0, 3.0),
+        (RATE, 1.0, 1.0),
+        (RATE, 8.0, 8.0),
+        (RATE, 0.99, None),
+        (RATE, 8.01, None),
+        (CLIENTS, 7.5, 8.0),
+        (CLIENTS, 8.5, None),
+        (RATE, None, None),
+    ],
+)
+def test_a_required_capacity_between_the_floor_and_the_last_level_is_measured(
+    kind: LevelKind, required: float | None, level: float | None
+) -> None:
+    """Clients are whole, and fewer than required would not show the capacity."""
+    expected = None if level is None else LoadLevel(kind, level)
+    assert search_plan(kind=kind, required=required).required_level() == expected
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"floor": 2.0, "last": 2.0},
