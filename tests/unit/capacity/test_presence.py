@@ -518,9 +518,19 @@ def test_the_probe_connects_to_the_servers_own_port(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_probe_connects_to_a_socket_in_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a timeout the probe would wait forever for a server that is stuck and whose queue is full."""
+    timeouts_s = list[float | None]()
+
+    class Timed(socket.socket):
+        def connect(self, address: Any) -> None:
+            timeouts_s.append(self.gettimeout())
+            super().connect(address)
+
     monkeypatch.chdir(tmp_path)  # a socket's path has at most 107 characters
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("node.sock")
         server.listen()
+        monkeypatch.setattr(socket, "socket", Timed)
         assert takes_connections("unix:node.sock")
     assert not takes_connections("unix:node.sock")
+    assert timeouts_s == [1.0, 1.0]
