@@ -160,8 +160,8 @@ check-truth: setup ## imports of 52 generated hosts against what truly happened,
 	$(BIN)/python benches/truth/run.py
 
 # What `make mutants` changes: the Python files in tests/mutants.toml, and the Rust files that schedule and count the
-# requests of a load; or only those that ONLY names: files, or Python functions as FILE::CLASS.FUNCTION. The tool for Rust
-# is built from crates.io into the cache, once. A fault that exhausts memory or never ends counts as noticed.
+# requests of a load; or only those that ONLY names: files, or Python functions as FILE::CLASS.FUNCTION. The tool for
+# Rust is built from crates.io into the cache, once. A fault that exhausts memory or never ends counts as noticed.
 ONLY ?=
 LOAD_RS := $(addprefix crates/chainmark-load/src/,schedule.rs record.rs \
 	http/judge.rs http/pace.rs http/series.rs http/tally.rs)

@@ -59,7 +59,7 @@ def coded(column: pl.Series) -> Coded:
     if codes.null_count():
         codes = codes.fill_null(len(categories))
     code_of_row = codes.to_numpy()
-    present = np.flatnonzero(np.bincount(code_of_row, minlength=len(categories) + 1)[: len(categories)]).tolist()
+    present = np.flatnonzero(np.bincount(code_of_row)[: len(categories)]).tolist()
     present.sort(key=categories.__getitem__)
     place_of = np.full(len(categories) + 1, len(present), dtype=np.int32)
     place_of[present] = np.arange(len(present))

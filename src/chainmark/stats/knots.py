@@ -80,9 +80,9 @@ class Knots:
         is_knot = self.values[known] == at
         inside = ~is_knot & (right > 0) & (right < len(self.values))
         width = np.where(inside, self.values[known] - self.values[left], 1.0)
-        part = np.where(inside, (at - self.values[left]) / width, 0.0)
+        part = (at - self.values[left]) / width
         start = np.where(right > 0, self.at_or_below[left], 0)
-        between = start + part * np.where(inside, self.below[known] - start, 0)
+        between = start + np.where(inside, part * (self.below[known] - start), 0)
         return np.where(is_knot, self.below[known], between), np.where(is_knot, self.at_or_below[known], between)
 
 

@@ -124,10 +124,8 @@ class Drawn:
     def counts(self, points: int, rng: np.random.Generator) -> IntArray:
         """Counts of values of each resample at or below the points, shape (resamples, points); same generator."""
         weights = np.concatenate(list(multiplicities(rng, len(self.rows), self.block_length, BAND_RESAMPLES)))
-        values = np.where(self.cells < points, self.cells, np.nan)
-        return resampled_counts(
-            weights, values, np.append(0, np.cumsum(self.rows)), np.arange(points, dtype=np.float64)
-        )
+        bounds = np.append(0, np.cumsum(self.rows))
+        return resampled_counts(weights, self.cells.astype(np.float64), bounds, np.arange(points, dtype=np.float64))
 
 
 @dataclass(frozen=True)
