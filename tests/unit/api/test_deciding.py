@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from chainmark.api.context import Relay
 from chainmark.api.experimenting import HOPELESS, LEAST_BEFORE_GIVING_UP, is_over
 from chainmark.compare.decide import decide
 from chainmark.compare.sides import SelectedRuns
-from chainmark.core.errors import InvalidRunError
+from chainmark.core.errors import EnvironmentFailure, InvalidRunError
 from chainmark.core.manifest import ExperimentLength, Gate, GateStatus, Status, Subject
 from chainmark.core.verdict import Verdict
 from chainmark.store.runs import Store
@@ -115,6 +115,7 @@ class _Experiment:
         self.record = SimpleNamespace(length=ExperimentLength(most=most, stops_early=stops_early), margins=MARGINS)
         self.most, self.rounds = most + more, rounds
         self.fails_after, self.interrupted_after = 99, 99
+        self.profiles_fail = False
         self.concluded: list[object] = []
         self.folder = SimpleNamespace(
             locked=nullcontext, write=lambda _: None, conclude=lambda *stated: self.concluded.append(stated)
@@ -136,15 +137,25 @@ class _Experiment:
     def take_profiles(self) -> None:
         """Record when the experiment ended. No run may be added afterwards."""
         self.ended_at = self.rounds
+        if self.profiles_fail:
+            raise EnvironmentFailure("node 1 does not respond")
 
     def sides(self) -> tuple[int, int]:
         """The number of rounds of each side, in place of their runs."""
         return self.rounds, self.rounds
 
 
-def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided_after: int = 99) -> list[int]:
+def _looked_at(
+    monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided_after: int = 99, **options: bool
+) -> list[int]:
     """The rounds after which the runs were checked, if `decided_after` rounds are enough for a decision."""
     looks: list[int] = []
+    reported = Reported()
+    listener = Relay(reported, None)
+
+    def alone(told: object) -> AbstractContextManager[None]:
+        assert told is listener, "the user must see which process is waited for"
+        return nullcontext()
 
     def over(number: int, most: int, listener: object) -> bool:
         assert most == experiment.record.length.most
@@ -158,18 +169,20 @@ def _looked_at(monkeypatch: pytest.MonkeyPatch, experiment: _Experiment, decided
 
     def compared(runs: object, store: object, how: How) -> object:
         assert how.accepted.margins == MARGINS
-        assert how.why is False
+        assert how.why is options.get("why", False)
         return SimpleNamespace(verdict=Verdict.PASS, sentence="Equal.", runs=runs)
 
     store: Any = SimpleNamespace(alike=lambda _: [])
-    monkeypatch.setattr(experimenting, "machine_to_itself", nullcontext)
+    monkeypatch.setattr(experimenting, "machine_to_itself", alone)
     monkeypatch.setattr(experimenting, "decide", decided)
     monkeypatch.setattr(experimenting, "is_over", over)
     monkeypatch.setattr(experimenting, "compared", compared)
-    document: Any = experimenting._until_decided(experiment, store, Relay(Reported(), None))  # type: ignore[arg-type]
+    document: Any = experimenting._until_decided(experiment, store, listener, **options)  # type: ignore[arg-type]
     assert document.runs == (experiment.rounds, experiment.rounds)
     assert experiment.concluded == [(Verdict.PASS, "Equal.")]
     assert experiment.ended_at == experiment.rounds
+    failure = "warning: no profiles were collected: node 1 does not respond"
+    assert reported.lines == [failure] * experiment.profiles_fail
     return looks
 
 
@@ -205,6 +218,26 @@ def test_repeated_instrument_failures_end_the_experiment(monkeypatch: pytest.Mon
     experiment.fails_after = 1
     assert _looked_at(monkeypatch, experiment) == []
     assert experiment.rounds == 1
+
+
+@pytest.mark.parametrize("why", [False, True])
+def test_profiles_are_explained_on_request_and_a_failure_to_take_them_leaves_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, *, why: bool
+) -> None:
+    experiment = _Experiment(1)
+    experiment.profiles_fail = why
+    assert _looked_at(monkeypatch, experiment, why=why) == []
+
+
+def test_the_last_failure_is_reported_if_one_side_has_no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(measured: str) -> Any:
+        gate = Gate(id="load_met", label="load met", status=GateStatus.FAIL, measured=measured, limit="98 %")
+        return SimpleNamespace(manifest=SimpleNamespace(subject=SimpleNamespace(version="v1"), failed_gates=[gate]))
+
+    experiment = _Experiment(6)
+    experiment.fails_after, experiment.runs = 0, [failed("91 %"), failed("92 %"), failed("93 %")]
+    with pytest.raises(InvalidRunError, match="runs of v1; last failure: load met: 93 %"):
+        _looked_at(monkeypatch, experiment)
 
 
 @pytest.mark.parametrize(

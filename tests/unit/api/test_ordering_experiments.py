@@ -19,14 +19,17 @@ import chainmark as cm
 from chainmark.api import clusters, experimenting
 from chainmark.api.context import Cancellation, Relay, as_settings, measuring
 from chainmark.api.experimenting import kinds_by_default, take_profiles
+from chainmark.compare.decide import Past
 from chainmark.core.catalogue import Catalogue
 from chainmark.core.errors import EnvironmentFailure, InvalidRunError, UsageError
 from chainmark.core.manifest import ExperimentLength, Scalar, Subject
 from chainmark.core.metric import Better, Kind
 from chainmark.core.progress import Progress
+from chainmark.core.question import BaselineKind
 from chainmark.core.verdict import Verdict
 from chainmark.lab.attempts import MOST_ATTEMPTS
 from chainmark.lab.protocols import Execution, ExecutionRequest
+from chainmark.report.document import Document
 from chainmark.store.runs import Store
 from chainmark.store.sealed import SealedRun
 from chainmark.store.unfinished import UnfinishedRun
@@ -34,6 +37,8 @@ from chainmark.store.unfinished import UnfinishedRun
 from tests.unit.api.listening import Reported
 from tests.unit.compare.synthetic_runs import frames
 from tests.unit.lab.stand_in import Profile, StandIn
+
+EXPERIMENT: dict[str, Any] = {"baseline": "v1", "candidate": "v3"}
 
 
 class _Gating(StandIn):
@@ -71,17 +76,18 @@ class _Builds(_Gating):
 
 
 @pytest.fixture
-def system(monkeypatch: pytest.MonkeyPatch) -> _Gating:
-    """The system of all profiles. The rate can be set."""
+def system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _Gating:
+    """The system of all profiles. The rate can be set. The user's own store is empty."""
     builds = _Builds()
 
     def resolved(name: str, settings: Mapping[str, int] | Sequence[str]) -> tuple[_Gating, Profile]:
         rates = [int(text.partition("=")[2]) for text in as_settings(settings)]
         return builds, Profile(system="cometbft", name=name, rate=rates[-1] if rates else 1)
 
+    monkeypatch.setenv("CHAINMARK_STORE", str(tmp_path / "own"))
     monkeypatch.setattr(experimenting, "resolve_launchable", resolved)
     monkeypatch.setattr(clusters, "profile_cluster", lambda *_: None)
-    monkeypatch.setattr(experimenting, "load_system", lambda name: builds)
+    monkeypatch.setattr(experimenting, "load_system", {builds.name: builds}.__getitem__)
     monkeypatch.setattr(experimenting, "launchable", lambda loaded: loaded)
     return builds
 
@@ -143,9 +149,9 @@ def test_two_names_of_one_build_are_reported_unless_intended(
 
 
 def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_path: Path, system: _Gating) -> None:
-    def warned(store: Path, repeat: int) -> list[str]:
+    def warned(store: Path, repeat: int, **options: Any) -> list[str]:
         listener = Reported()
-        cm.experiment("p", baseline="v1", candidate="v3", repeat=repeat, store=store, progress=listener)
+        cm.experiment("p", **EXPERIMENT, repeat=repeat, store=store, progress=listener, **options)
         return [line for line in listener.lines if line.startswith("warning: one run per side")]
 
     label = system.catalogue().metrics[1].label
@@ -155,6 +161,7 @@ def test_what_one_run_per_side_cannot_decide_is_reported_before_it_starts(tmp_pa
     ]
     assert warned(tmp_path / "two", 2) == []
     assert warned(tmp_path / "two", 1) == [], "the two existing runs show the noise"
+    assert warned(tmp_path / "two", 1, candidate_settings={"rate": 2}) == [], "of the baseline's workload"
 
 
 def test_profiles_are_taken_as_requested_and_of_cpu_heap_and_goroutines_by_default(
@@ -180,7 +187,7 @@ def test_margins_are_used_as_set_and_only_for_judged_metrics(tmp_path: Path, sys
     (folder,) = (tmp_path / "experiments").iterdir()
     assert f'"{metric_id}": 0.35' in (folder / "experiment.json").read_text(encoding="utf-8")
     assert other not in (folder / "experiment.json").read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match="already has its settings") as refused:
+    with pytest.raises(UsageError, match=f"^`{folder.name}` already has its settings$") as refused:
         cm.experiment(resume=folder.name, margins={metric_id: 0.1}, store=tmp_path)
     assert refused.value.hint == "omit `--margin` when you resume"
     with pytest.raises(UsageError, match="`nothing_s` is not a metric"):
@@ -226,6 +233,26 @@ def test_a_resumed_experiment_makes_added_runs_with_the_original_settings(tmp_pa
     ]  # fmt: skip
 
 
+def test_versions_are_installed_with_the_profile_of_their_side(
+    tmp_path: Path, system: _Gating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A profile may define the program of a version: without it, another program would be measured."""
+    prepared: list[tuple[str, int]] = []
+
+    def installed(_: object, versions: Sequence[str], __: object, profile: Profile) -> dict[str, str]:
+        prepared.extend((version, profile.rate) for version in versions)
+        return {version: version for version in versions}
+
+    monkeypatch.setattr(experimenting, "installed", installed)
+    rates: dict[str, Any] = {"settings": {"rate": 2}, "candidate_settings": {"rate": 3}}
+    cm.experiment("p", **EXPERIMENT, **rates, repeat=1, store=tmp_path, progress=Reported())
+    (folder,) = (tmp_path / "experiments").iterdir()
+    cm.experiment(resume=folder.name, store=tmp_path)
+    assert prepared == 2 * [("v1", 2), ("v3", 3)]
+    cm.aa("p", "v1", repeat=4, settings={"rate": 4}, store=tmp_path)
+    assert prepared[4:] == [("v1", 4)]
+
+
 def test_a_measurement_that_always_fails_reports_the_cause(tmp_path: Path, system: _Gating) -> None:
     system.invalid = frozenset(range(9))
     with pytest.raises(InvalidRunError) as failure:
@@ -248,6 +275,38 @@ def test_one_version_against_itself_makes_at_least_four_valid_runs(
     again = cm.aa_of_history("v1", store=tmp_path)
     assert (again.kind, again.verdict) == ("aa", Verdict.PASS)
     assert "of 3 re-runs of one build" in again.text(200)
+
+
+def test_the_charts_of_one_version_against_itself_show_its_valid_runs_in_full(
+    tmp_path: Path, system: _Gating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[dict[str, list[int]], bool]] = []
+
+    def charted(document: Document, sides: Mapping[str, Sequence[SealedRun]], *, in_full: bool = False) -> Document:
+        drawn.append(({side: [run.manifest.seed for run in runs] for side, runs in sides.items()}, in_full))
+        return document
+
+    monkeypatch.setattr(experimenting, "charted", charted)
+    system.invalid = frozenset({2})
+    cm.aa("p", "v1", repeat=4, seed=3, store=tmp_path)
+    assert drawn == [({"v1": [3, 5, 6, 7]}, True)]
+
+
+def test_a_history_is_checked_for_the_newest_run_as_a_verdict_would_use_it(
+    tmp_path: Path, system: _Gating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verdict compares with the level of the releases: false alarms against single runs would say nothing of it."""
+    checked: list[tuple[str, BaselineKind]] = []
+
+    def check(run: SealedRun, _: object, past: Past, __: str) -> None:
+        checked.append((run.run_id, past.baseline))
+        raise _EnoughError
+
+    monkeypatch.setattr(experimenting, "history_check", check)
+    cm.aa("p", "v1", repeat=4, store=tmp_path)
+    _ordered(cm.aa_of_history, "v1", store=tmp_path)
+    *_, newest = Store(tmp_path).select("v1")
+    assert checked == [(newest.run_id, BaselineKind.HISTORY)]
 
 
 @pytest.mark.parametrize(
@@ -310,9 +369,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def _ordered(function: Any, *order: str, **options: Any) -> None:
     with pytest.raises(_EnoughError):
         function(*order, **options)
-
-
-EXPERIMENT: dict[str, Any] = {"baseline": "v1", "candidate": "v3"}
 
 
 @pytest.mark.parametrize("work", [partial(cm.experiment, "p", **EXPERIMENT), partial(cm.aa, "p", "v1")])
