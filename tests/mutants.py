@@ -258,6 +258,7 @@ class Forked:
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s + 1))
             tempfile.tempdir = os.environ["TMPDIR"] = str(self._folder)
+            os.environ["XDG_DATA_HOME"] = str(self._folder)  # a fault may use the default store
             self._message.write_text(work(self._part.touch))
             code = 0
         finally:

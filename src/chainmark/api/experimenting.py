@@ -319,7 +319,7 @@ def take_profiles(take: Callable[[], None], listener: Relay) -> None:
 def _is_over(made: OpenExperiment, store: Store, listener: Relay) -> bool:
     """Whether the verdict is decided, or unlikely to be decided."""
     is_added = made.rounds >= made.record.length.most
-    if made.rounds < FIRST_LOOK or not made.record.length.stops_early or (is_added and made.rounds < made.most):
+    if made.rounds < FIRST_LOOK or not made.record.length.stops_early or is_added:
         return False
     baseline, candidate = made.sides()
     decided = decide(baseline, candidate, store.alike(made.runs), margins=made.record.margins)
