@@ -219,8 +219,8 @@ def test_with_a_series_of_releases_holms_method_is_used_although_an_archive_has_
     bench, archive = _with_archive(_bench((1, 1)), [[0.02, 0.01], [0.01, -0.02]])
     gated = [_gated([1.0], [1.0], p_worse=p) for p in (0.015, 0.04)]
     many, few = (
-        family_of(gated, replace(bench, releases=SimpleNamespace(tell=tell)))  # type: ignore[arg-type]
-        for tell in (True, False)
+        family_of(gated, replace(bench, releases=SimpleNamespace(are_enough=are_enough)))  # type: ignore[arg-type]
+        for are_enough in (True, False)
     )
     assert (many.adjusted, many.table) == ((0.03, 0.04), None)
     assert few.table is not None
