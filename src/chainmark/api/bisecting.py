@@ -96,7 +96,7 @@ def bisect(
         profile: a shipped profile's name, or the path of a TOML file; None to resume.
         good, bad: two versions, or two commits of ``repo``, the good one before the bad one.
         repo: a checkout of a git repository; None: search the published versions of the system.
-        metric: the metric to track, ``latency_s`` or ``latency_s.p99``; it may also be better on the bad side.
+        metric: the metric to track, or one of its statistics (``METRIC.p99``); it may also be better on the bad side.
             None: the bad side must fail, and the gating metric that is most clearly worse is tracked.
         most_runs: number of runs after which the search ends; None: 120, or as ordered.
         resume: an interrupted search to continue.

@@ -175,7 +175,7 @@ def compare(
             report as a file, each version of which is a side. Two versions are compared under every workload and on
             every machine that both were run under.
         candidates: the same, one or more; none if ``baseline`` is an experiment with two sides.
-        margins: by metric id, the relative change to accept instead of the catalogue's: ``{"latency_s": 0.15}``;
+        margins: by metric id, the relative change to accept instead of the catalogue's: ``{METRIC: 0.15}``;
             ``["learnt:5%,15%"]`` learns those of gating metrics from re-runs, see `margins`. If a series of releases
             shows the noise of single runs, a margin that re-runs alone exceed is widened to their noise, up to
             20 %; ``["widened:15%"]`` sets another limit, ``["catalogue"]`` disables the widening.

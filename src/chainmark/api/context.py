@@ -300,7 +300,7 @@ def _widest(text: str) -> float:
 def _margin(text: str) -> tuple[str, float]:
     match = re.fullmatch(r"\s*(\w+)\s*=\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if match is None:
-        raise UsageError(f"`{text}` is not a margin", "give a metric and a percentage: `--margin latency_s=15%`")
+        raise UsageError(f"`{text}` is not a margin", "give a metric and a percentage: `--margin METRIC=15%`")
     return match[1], float(match[2]) / 100.0
 
 

@@ -40,7 +40,8 @@ def bisect(profile: ResumableProfile = None, *, options: BisectOptions, launch: 
         good: Good version or commit, e.g. `v0.38.17`.
         bad: Bad version or commit, e.g. `v1.0.1`.
         repo: Git checkout whose commits to search.
-        metric: Metric to search by, e.g. `rss_bytes` or `latency_s.p99`.
+        metric: Metric to search by, or one of its statistics: `METRIC.p99`. `chainmark metrics` lists the metrics of a
+            system.
         most_runs: Maximum number of runs.
         resume: Continue a search.
     """

@@ -59,7 +59,10 @@ def cluster_option(what: str, show_default: bool | str = True) -> Any:
 On = Annotated[str | None, cluster_option("a Dask cluster whose workers do the work", "this machine")]
 
 # How to judge
-_MARGIN = "Acceptable change of a metric, instead of the catalogue's margin: `--margin latency_s=15%`."
+_MARGIN = (
+    "Acceptable change of a metric, e.g. `15%`, instead of the catalogue's margin. `chainmark metrics` lists the "
+    "metrics of a system."
+)
 Margins = Annotated[list[str] | None, Option("--margin", metavar="METRIC=PERCENT", help=_MARGIN)]
 LearntMargins = Annotated[
     list[str] | None,

@@ -76,7 +76,7 @@ def followed_of(decided: Decided, metric_name: str | None) -> SearchTarget | Non
 
     Args:
         decided: the bad side against the good one.
-        metric_name: a metric, or one of its statistics (``latency_s.p99``), which must differ; None: the verdict
+        metric_name: a metric, or one of its statistics (``METRIC.p99``), which must differ; None: the verdict
             must be fail, and of the metrics that cause it, the one with the largest change over noise is tracked.
 
     Raises:

@@ -53,7 +53,7 @@ def metric_document(document: Document, id_: str, address: Callable[[str], str])
 
     Args:
         document: the comparison's.
-        id_: of the metric and its statistic: "latency_s.p99".
+        id_: of the metric and its statistic: "METRIC.p99".
         address: of the page about another one.
 
     Raises:
