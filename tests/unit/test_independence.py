@@ -19,6 +19,7 @@ from chainmark.systems.base import load_system
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "chainmark"
+OUTSIDE = ROOT / "tests" / "outside" / "chainmark-hyperfine"
 SYSTEMS = sorted(path.parent.name for path in (PACKAGE / "systems").glob("*/__init__.py"))
 COMMON = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py") if path.parent.name != "systems")
 # The packages below the systems, which are imported and tested where there is no system at all.
@@ -112,11 +113,11 @@ def _ran(copy: Path, *arguments: str, folder: Path | None = None) -> subprocess.
     return subprocess.run(command, cwd=folder or copy, env=environment, capture_output=True, text=True, check=False)
 
 
-def _linked_package(root: Path, *, without: str = "") -> Path:
-    """A copy of the package without one folder of `systems`: its links are to the files of this checkout."""
+def _linked_package(root: Path, *without: str) -> Path:
+    """A copy of the package without some folders of `systems`: its links are to the files of this checkout."""
 
     def ignored(folder: str, names: list[str]) -> set[str]:
-        return {"__pycache__", *([without] if Path(folder) == PACKAGE / "systems" else [])} & {*names}
+        return {"__pycache__", *(without if Path(folder) == PACKAGE / "systems" else [])} & {*names}
 
     return shutil.copytree(PACKAGE, root / "src" / "chainmark", ignore=ignored, copy_function=os.symlink)
 
@@ -145,7 +146,7 @@ def _module(path: Path, source: Path) -> str:
 @pytest.mark.parametrize("removed", SYSTEMS)
 def test_a_system_is_removed_with_its_folder(removed: str, tmp_path: Path) -> None:
     """The rest works: every module, the metrics and profiles of the others, and the help, which omits the system."""
-    package = _linked_package(tmp_path, without=removed)
+    package = _linked_package(tmp_path, removed)
     assert {path.name for path in (PACKAGE / "systems").iterdir()} - {
         path.name for path in (package / "systems").iterdir()
     } <= {removed, "__pycache__"}
@@ -269,9 +270,8 @@ def test_common_packages_pass_their_tests_without_a_system(copy: Path) -> None:
 
 def test_a_system_is_added_with_its_folder(tmp_path: Path) -> None:
     """A copied folder is a system for every command, with its profiles, examples and options, without installing it."""
-    outside = ROOT / "tests" / "outside" / "chainmark-hyperfine"
     added = _linked_package(tmp_path) / "systems" / "hyperfine"
-    shutil.copytree(outside / "src" / "chainmark_hyperfine", added)
+    shutil.copytree(OUTSIDE / "src" / "chainmark_hyperfine", added)
     (added / "profiles").mkdir()
     (added / "profiles" / "sort.toml").write_text('system = "hyperfine"\ncommand = "sort words.txt"\n', "utf-8")
     (added / "commands.toml").write_text(
@@ -280,11 +280,7 @@ def test_a_system_is_added_with_its_folder(tmp_path: Path) -> None:
         "utf-8",
     )
 
-    def printed(*arguments: str, code: int = 0) -> str:
-        done = _ran(tmp_path, "-m", "chainmark.cli", *arguments, folder=outside / "examples")
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
+    printed = functools.partial(_printed, tmp_path)
     assert "hyperfine/sort" in printed("profiles")
     assert "wall_time_s" in printed("metrics", "hyperfine")
     for part in ("Example: chainmark ingest hyperfine before.json --as 1.0", "--shell", "Options for hyperfine"):
@@ -294,3 +290,20 @@ def test_a_system_is_added_with_its_folder(tmp_path: Path) -> None:
     assert "wall time mean" in printed("compare", "1.0", "1.1", code=3)
     refused = printed("ingest", "hyperfine", "after.json", "--as", "1.1", "--shell", "sh", code=2)
     assert "`--shell` has no effect" in refused
+
+
+def test_a_system_needs_no_other_one(tmp_path: Path) -> None:
+    """A user may install only a system of their own: then no system adds options to a command."""
+    added = _linked_package(tmp_path, *SYSTEMS) / "systems" / "hyperfine"
+    shutil.copytree(OUTSIDE / "src" / "chainmark_hyperfine", added)
+    printed = functools.partial(_printed, tmp_path)
+    printed("ingest", "hyperfine", "before.json", "--as", "1.0")
+    printed("ingest", "hyperfine", "after.json", "--as", "1.1")
+    assert "wall time mean" in printed("compare", "1.0", "1.1", code=3)
+    assert "cannot generate logs of `hyperfine`" in printed("synth", "hyperfine", "--out", "logs", code=2)
+
+
+def _printed(copy: Path, *arguments: str, code: int = 0) -> str:
+    done = _ran(copy, "-m", "chainmark.cli", *arguments, folder=OUTSIDE / "examples")
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr

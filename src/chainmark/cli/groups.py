@@ -47,9 +47,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[Any, list[Parameter]]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         group = parameter.annotation
-        if options := _options_of(group, texts):
+        if (options := _options_of(group, texts)) is None:
+            parameters.append(_declared(parameter, texts))
+        else:
             groups[parameter.name] = group, options
-        parameters += options or [_declared(parameter, texts)]
+            parameters += options
     if unknown := texts.keys() - {parameter.name for parameter in parameters}:
         raise TypeError(f"the help of {function.__name__} describes {unknown}, which it does not accept")
 
@@ -96,12 +98,12 @@ def _described(documented: Any) -> tuple[str, dict[str, str]]:
     return _SECTION.sub("", text), {name: " ".join(entry.split()) for name, entry in entries}
 
 
-def _options_of(group: Any, texts: Mapping[str, str]) -> list[Parameter]:
-    """The options of a group; none if it is not one."""
+def _options_of(group: Any, texts: Mapping[str, str]) -> list[Parameter] | None:
+    """The options of a group, which may have none; None if it is not one."""
     if typing.is_typeddict(group):
         hints = typing.get_type_hints(group, include_extras=True)
         return [_of_key(name, hint, {**_described(group)[1], **texts}) for name, hint in hints.items()]
-    return group.options() if isinstance(group, type) and issubclass(group, Group) else []
+    return group.options() if isinstance(group, type) and issubclass(group, Group) else None
 
 
 def _of_key(name: str, hint: Any, texts: Mapping[str, str]) -> Parameter:
