@@ -21,8 +21,6 @@ COMMANDS = found_commands()
 
 def _load(name: str, found: FoundCommand) -> Any:
     """A command, which its ``command_class`` parses, or a group of them."""
-    from chainmark.systems.offered import full_help
-
     result = getattr(import_module(f"chainmark.cli.{found.module}"), found.attribute)
     around = typer.Typer(rich_markup_mode=None)
     around.callback()(lambda: None)
@@ -30,12 +28,14 @@ def _load(name: str, found: FoundCommand) -> Any:
         for command in result.registered_commands:
             function: Any = command.callback
             command.cls, command.name = Quick, command.name or function.__name__
-            command.help = full_help(f"{name} {command.name}", function.__doc__)
         around.add_typer(result, name=name, cls=QuickGroup)
     else:
         kind = getattr(result, "command_class", Quick)
-        around.command(name, cls=kind, help=full_help(name, result.__doc__))(result)
-    return typer.main.get_group(around).commands[name]
+        around.command(name, cls=kind)(result)
+    loaded: Any = typer.main.get_group(around).commands[name]
+    for part in (loaded, *getattr(loaded, "commands", {}).values()):
+        part.words = name if part is loaded else f"{name} {part.name}"
+    return loaded
 
 
 class Commands(QuickGroup):

@@ -1,4 +1,4 @@
-"""Commands that complete words and print their help without loading pydantic, with which typer validates values."""
+"""Commands that start fast: pydantic, with which typer validates values, is loaded only if a value is given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import typer
+from typer._coercion import PassThroughRuntimeParam
 from typer.core import TyperCommand, TyperGroup
 
 from chainmark.core.errors import ExitCode
@@ -19,11 +20,28 @@ _EXAMPLE = re.compile(r"^(Example:) `(.+?)`$", re.MULTILINE | re.DOTALL)
 
 
 class _Page:
-    """The layout of a help page. Rich's would take longer than everything else."""
+    """The layout of a help page. Rich's would take longer than everything else.
 
-    help: str | None
+    Attributes:
+        words: the command as it is typed after `chainmark`; "" of `chainmark` itself.
+    """
+
+    words = ""
     epilog: str | None
     get_params: Any
+
+    def _full_help(self) -> str | None:
+        """The description, with the additions of the systems, whose files are read only for it."""
+        if not (self.words and self._own_help):
+            return self._own_help
+        from chainmark.systems.offered import full_help
+
+        return full_help(self.words, self._own_help)
+
+    def _set_help(self, text: str | None) -> None:
+        self._own_help = text
+
+    help = property(_full_help, _set_help)
 
     def get_help(self, ctx: Any) -> str:
         """The whole page."""
@@ -54,6 +72,7 @@ class Quick(_Page, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as usual, or without validation for completion."""
         if not ctx.resilient_parsing:
+            _validate_only_given(self, ctx, args)
             return super().parse_args(ctx, args)
         ctx.args = _words(self, ctx, args)
         rest: list[str] = ctx.args
@@ -69,6 +88,7 @@ class QuickGroup(_Page, TyperGroup):
             typer.echo(ctx.get_help())
             raise typer.Exit(ExitCode.USAGE)
         if not (ctx.resilient_parsing or _asks_for_help(self, ctx, args)):
+            _validate_only_given(self, ctx, args)
             return super().parse_args(ctx, args)
         rest = _words(self, ctx, args)
         ctx._protected_args, ctx.args = rest[:1], rest[1:]
@@ -85,6 +105,15 @@ def _asks_for_help(group: Any, ctx: Any, args: list[str]) -> bool:
     """Whether the words after the group's own options request the help of a command."""
     _, rest, _ = group.make_parser(ctx).parse_args(args=list(args))
     return bool(rest) and rest[-1] == "--help"
+
+
+def _validate_only_given(command: Any, ctx: Any, args: list[str]) -> None:
+    """Make typer pass on the None of parameters that are not given, as its validation would."""
+    given, _, _ = command.make_parser(ctx).parse_args(args=list(args))
+    for parameter in command.get_params(ctx):
+        if given.get(parameter.name) is None and parameter.default is None:
+            described = parameter.type_descriptor
+            parameter._runtime_param = PassThroughRuntimeParam(described.parameter_info, described.annotation)
 
 
 def _words(command: Any, ctx: Any, args: list[str]) -> list[str]:

@@ -21,7 +21,8 @@ from chainmark.core.verdict import Verdict
 from chainmark.store.archive import FigureArchive, archives
 from chainmark.store.conclusions import Conclusions
 from chainmark.store.index import DAMAGED, SEAL, Contents, Entry, Selection, Stamp, stamp_of
-from chainmark.store.notes import NOTES, Notes, read_notes
+from chainmark.store.notes import Notes, read_notes
+from chainmark.store.paths import NOTES
 from chainmark.store.runs import Store
 from chainmark.store.sealed import ArchivedRun, SealedRun
 

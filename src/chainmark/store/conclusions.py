@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-
-from pydantic import BaseModel
 
 from chainmark.core.verdict import Verdict
 
 CONCLUSION = "verdict.json"
-
-
-class Conclusion(BaseModel):
-    """``verdict.json`` of an experiment."""
-
-    schema_version: int = 1
-    verdict: Verdict
-    sentence: str
 
 
 class Conclusions:
@@ -34,8 +25,8 @@ class Conclusions:
             try:
                 stamp = path.stat().st_mtime_ns
                 if name not in self._known or self._known[name][0] != stamp:
-                    self._known[name] = stamp, Conclusion.model_validate_json(path.read_bytes()).verdict
-            except (OSError, ValueError):
+                    self._known[name] = stamp, Verdict(json.loads(path.read_bytes())["verdict"])
+            except (OSError, ValueError, KeyError, TypeError):
                 continue
             known[name] = self._known[name][1]
         return known

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from chainmark.core.errors import InvalidRunError, UsageError
 from chainmark.core.storage import storage_errors
 from chainmark.core.verdict import Verdict
-from chainmark.store.conclusions import CONCLUSION, Conclusion
+from chainmark.store.conclusions import CONCLUSION
 from chainmark.store.files import json_bytes, write_bytes
 from chainmark.store.runs import Store
 
@@ -26,6 +26,14 @@ _COMMANDS = {"load plan": "load"}  # of kinds that are not named after theirs
 _NAME = re.compile(r"^[A-Za-z0-9._+~-]+$")
 
 Record = TypeVar("Record", bound=BaseModel)
+
+
+class Conclusion(BaseModel):
+    """``verdict.json`` of an experiment."""
+
+    schema_version: int = 1
+    verdict: Verdict
+    sentence: str
 
 
 class ExperimentFolder:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chainmark.core.errors import UsageError
 from chainmark.core.labels import SLA, cell_of, sla_label
 from chainmark.core.verdict import PRINTED, PROFILED, SYNTHETIC, Verdict
 from chainmark.store.conclusions import Conclusions
 from chainmark.store.index import DAMAGED, Entry, Index, Selection
-from chainmark.store.notes import Notes, read_notes
+from chainmark.store.paths import NOTES
+
+if TYPE_CHECKING:
+    from chainmark.store.notes import Notes
 
 UNFINISHED = "unfinished"
 # Not from the manifest's model, which takes longer to load than a list.
@@ -73,19 +77,19 @@ _PLAIN = ("run_id", "version", "profile", "experiment", "started_at", "status", 
 _COPIED = {item.name for item in fields(Entry)} & {item.name for item in fields(ListedRun)} - {"labels", "repetition"}
 
 
-def row_of(entry: Entry, notes: Notes, verdicts: Mapping[str, Verdict]) -> ListedRun:
+def row_of(entry: Entry, notes: Notes | None, verdicts: Mapping[str, Verdict]) -> ListedRun:
     """The row of a sealed run.
 
     Args:
         entry: of the run.
-        notes: of the store.
+        notes: of the store; None without any.
         verdicts: of the experiments that ended.
     """
     sla, badges = entry.known_labels.get(SLA, []), entry.badges.split(", ")
     verdict = verdicts.get(entry.experiment) or _OF_LOAD_TESTS.get("".join(sla[:1]))  # an import may have any label
     return ListedRun(
         **{name: getattr(entry, name) for name in _COPIED},
-        notes="; ".join(notes.of(entry.noted)) if notes.annotations or notes.epochs else "",
+        notes="; ".join(notes.of(entry.noted)) if notes and (notes.annotations or notes.epochs) else "",
         sla=", ".join(sla),
         cell=" · ".join(cell_of(entry.known_labels).values()),
         repetition=entry.repetition if entry.experiment else 0,
@@ -111,7 +115,7 @@ def listed_runs(
     """
     if status is not None and status not in STATUSES:
         raise UsageError(f"`{status}` is not a status of runs", f"valid values: {', '.join(STATUSES)}")
-    contents, notes, verdicts = Index(root).contents(), read_notes(root), Conclusions(root).by_experiment()
+    contents, notes, verdicts = Index(root).contents(), _notes(root), Conclusions(root).by_experiment()
     sealed = contents.sealed if selector is None else Selection(contents).all_of(selector)
     runs = [
         row_of(entry, notes, verdicts)
@@ -121,3 +125,12 @@ def listed_runs(
     if selector is None and since is None and status in {None, UNFINISHED}:
         runs += [ListedRun(name) for name in contents.unfinished]
     return runs
+
+
+def _notes(root: Path) -> Notes | None:
+    """The notes of a store. Without any, their model is not loaded, which would take a quarter of a list's time."""
+    if not (root / NOTES).exists():
+        return None
+    from chainmark.store.notes import read_notes  # noqa: PLC0415 - see above
+
+    return read_notes(root)

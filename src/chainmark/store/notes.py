@@ -11,8 +11,7 @@ from chainmark.core.epoch import Annotation, Epoch
 from chainmark.core.errors import InvalidRunError
 from chainmark.core.noted import Noted
 from chainmark.store.files import json_bytes, write_bytes
-
-NOTES = "history.json"
+from chainmark.store.paths import NOTES
 
 
 class Notes(BaseModel):

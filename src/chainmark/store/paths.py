@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+NOTES = "history.json"  # in a store's folder
+
 
 def _base(variable: str, fallback: str) -> Path:
     value = os.environ.get(variable)

@@ -84,7 +84,21 @@ def test_completion_loads_no_numerical_library(words: list[str], offered: list[s
     assert loaded.isdisjoint(HEAVY)
 
 
-def test_listing_runs_loads_no_library_that_reads_samples(tmp_path: Path) -> None:
+def test_listing_runs_loads_no_library_that_reads_samples_or_validates(tmp_path: Path) -> None:
+    """Not even where an experiment has ended: its verdict is read without its model."""
+    (ended := tmp_path / "experiments" / "one").mkdir(parents=True)
+    (ended / "verdict.json").write_text('{"verdict": "pass", "sentence": "Equal."}', encoding="utf-8")
     output, loaded = _typed("runs", "list", CHAINMARK_STORE=str(tmp_path))
     assert output.split() == ["run", "date", "version", "profile", "side", "status"]
-    assert loaded.isdisjoint(HEAVY - {"pydantic"})  # typer itself checks arguments with pydantic
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_what_is_given_is_validated_as_typer_does() -> None:
+    """Only what is not given is passed on without validation."""
+    words = ["chainmark", "synth", "cardano", "--hosts", "many"]
+    ended = subprocess.run(
+        [sys.executable, "-c", TYPED, json.dumps(words[1:])], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert "--hosts" in ended.stderr
+    assert "valid integer" in ended.stderr
