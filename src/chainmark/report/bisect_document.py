@@ -194,7 +194,7 @@ def _charts(report: BisectReport) -> list[Chart]:
     factor, symbol = _drawn_unit(report)
     rows = [_point(report, level, factor) for level in report.levels]
     effect = report.effect.change * factor if report.effect else 0.0
-    axis = Axis("revision, oldest first", domain=(-0.5, len(report.revisions) - 0.5), padding=8)
+    axis = Axis("revision, oldest first", domain=(-0.5, len(report.revisions) - 0.5), padding=8, whole=True)
     tips = [Tooltip("revision", "revision"), Tooltip("change", "change", ".3g"), Tooltip("runs", "runs")]
     chances = [
         {"place": place, "revision": report.revisions[place].title, "chance": chance * 100.0, "none": 0.0}
