@@ -35,7 +35,7 @@ def logs_request(folder: Path, **values: Any) -> SyntheticRequest:
     return SyntheticRequest(**_with_options(SyntheticRequest, {"folder": folder, **values}))
 
 
-def import_request(source: Path, **values: Any) -> ImportRequest:
+def import_request(source: Path | str, **values: Any) -> ImportRequest:
     """A request for an import; values that are not its own are options of Cardano."""
     return ImportRequest(**_with_options(ImportRequest, {"source": source, **values}))
 
@@ -46,7 +46,7 @@ def _with_options(kind: type[SyntheticRequest | ImportRequest], values: dict[str
     return {**own, "options": {name: value for name, value in values.items() if name not in names}}
 
 
-def ingest(store: Path, source: Path, **options: Any) -> ImportedRun:
+def ingest(store: Path, source: Path | str, **options: Any) -> ImportedRun:
     """Import logs into a store."""
     return Importer(Store(store), importable(load_system("cardano"))).make(import_request(source, **options), Silent())
 

@@ -74,6 +74,11 @@ def test_every_line_is_counted_and_every_source_listed(cluster: Path, imported: 
     assert str(cluster) not in imported.model_dump_json()
 
 
+def test_logs_at_an_address_of_a_storage_give_the_same_run(cluster: Path, plain: SealedRun, tmp_path: Path) -> None:
+    stored = ingest(tmp_path / "store", f"file://{cluster}").run
+    assert everything(stored.path) == everything(plain.path)
+
+
 def test_a_run_without_faults_is_valid_and_has_no_warnings(imported: Manifest) -> None:
     assert imported.status is Status.VALID
     assert {gate.id: gate.status for gate in imported.gates if gate.status is not GateStatus.PASS} == {}
