@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 import typer
-from typer._coercion import PassThroughRuntimeParam
 from typer.core import TyperCommand, TyperGroup
 
 from chainmark.core.errors import ExitCode
@@ -107,13 +106,21 @@ def _asks_for_help(group: Any, ctx: Any, args: list[str]) -> bool:
     return bool(rest) and rest[-1] == "--help"
 
 
+class _NotGiven:
+    """Does for a parameter without a value what typer's validation does."""
+
+    @staticmethod
+    def coerce(_value: None, param: Any, ctx: Any) -> tuple[()] | None:
+        """The value that a command gets."""
+        return () if param.multiple or param.nargs == -1 else None
+
+
 def _validate_only_given(command: Any, ctx: Any, args: list[str]) -> None:
-    """Make typer pass on the None of parameters that are not given, as its validation would."""
+    """Parameters that are not given need no validation. A typer that looks elsewhere for it validates all as before."""
     given, _, _ = command.make_parser(ctx).parse_args(args=list(args))
     for parameter in command.get_params(ctx):
         if given.get(parameter.name) is None and parameter.default is None:
-            described = parameter.type_descriptor
-            parameter._runtime_param = PassThroughRuntimeParam(described.parameter_info, described.annotation)
+            parameter._runtime_param = _NotGiven
 
 
 def _words(command: Any, ctx: Any, args: list[str]) -> list[str]:
