@@ -23,6 +23,12 @@ def main() -> None:
 
             sys.stdout.write(f"chainmark {tool_version()}\n")
             sys.exit(0)
+        if instruction := os.environ.get("_CHAINMARK_COMPLETE"):
+            from chainmark.cli.completion import complete
+
+            code = complete(instruction)
+            if code is not None:
+                sys.exit(code)
         from chainmark.cli.app import main as run
 
         run()
