@@ -181,6 +181,20 @@ mod tests {
     }
 
     #[test]
+    fn poisson_times_of_each_connection_are_its_own_and_have_its_rate() {
+        let due = schedule(ScheduleKind::Poisson, 5, 100, 100 * NS_PER_S).due_ns(2);
+        assert!(due.iter().all(|due_ns| due_ns % 5 == 2));
+        // The standard error of the number is 1 %.
+        assert!((due.len() as f64 / 10_000.0 - 1.0).abs() < 0.04, "{} due times", due.len());
+    }
+
+    #[test]
+    fn a_refused_duration_is_stated_in_seconds() {
+        let refused = LoadError::Argument { name: "duration_s", value: "-1.5".into(), condition: "positive" };
+        assert_eq!(schedule(ScheduleKind::Even, 1, 1, -1_500_000_000).check(), Err(refused));
+    }
+
+    #[test]
     fn unusable_loads_are_rejected() {
         for (connections, rate, duration_ns) in
             [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, -1), (2, 500_001, 1), (20, 50_000, 21 * NS_PER_S)]
