@@ -122,11 +122,12 @@ def test_another_package_that_is_installed_is_noticed(tmp_path: Path) -> None:
     assert table.stat().st_mtime_ns > 0
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", '{"state": [], "table": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"state": [], "table": {}}'])
 def test_a_damaged_table_is_made_again(text: str, tmp_path: Path) -> None:
     (folder := tmp_path / "chainmark").mkdir()
     (folder / "completion-bash.json").write_text(text, encoding="utf-8")
     assert _offered("chainmark runs s", tmp_path) == {"show"}
+    assert [path.name for path in folder.iterdir()] == ["completion-bash.json"]
 
 
 def test_without_a_cache_typer_answers(tmp_path: Path) -> None:
