@@ -22,7 +22,7 @@ from chainmark.core.epoch import Epoch
 from chainmark.core.errors import UsageError
 from chainmark.core.history_report import LEAST_CHANGE, HistoryReport, HistorySeries, LevelChange, MeasuredRelease
 from chainmark.core.metric import Kind, Metric
-from chainmark.core.wording import ChangeText, command, first_sentence, judged_name
+from chainmark.core.wording import ChangeText, capitalised, command, first_sentence, judged_name
 from chainmark.stats.change_points import ChangePoint, change_points
 from chainmark.stats.intervals import Working
 from chainmark.stats.multiple import benjamini_hochberg
@@ -104,9 +104,9 @@ def _sentence(
     moved = f"the level of {changed} of {units.plural(len(series), 'metric')}"
     if not changes:
         newest = _compared(releases, len(releases) - 2, len(releases) - 1)
-        figures = units.plural(len(series), "metric")
+        none = capitalised(units.none_of(len(series), "metric"))
         return first_sentence(
-            f"None of {figures} changed its level over {over}; {labels[-1]} alone is not judged here",
+            f"{none} changed its level over {over}; {labels[-1]} alone is not judged here",
             next_step=f"judge it with {newest}",
         )
     item, change = max(

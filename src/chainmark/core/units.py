@@ -260,6 +260,11 @@ def plural(amount: int, singular: str, more: str | None = None) -> str:
     return f"{count(amount)} {singular if amount == 1 else (more or singular + 's')}"
 
 
+def none_of(amount: int, singular: str) -> str:
+    """The subject of a sentence about none of several: "none of 3 runs", but "no run" of a single one."""
+    return f"none of {plural(amount, singular)}" if amount > 1 else f"no {singular}"
+
+
 def byte_size(size: int) -> str:
     """A size in bytes as KiB, MiB or GiB."""
     return quantity(float(size), "B") if abs(size) >= 1024 else f"{count(size)} B"

@@ -184,9 +184,10 @@ def _moved_list(comparison: Comparison, rows: Sequence[JudgedRow]) -> list[Block
 
 def _moved_sentence(comparison: Comparison, rows: Sequence[JudgedRow], most: int | None = None) -> str:
     moved = _moved(rows)
-    total = units.plural(_diagnostics(comparison, rows), "diagnostic metric")
+    diagnostics = _diagnostics(comparison, rows)
+    total = units.plural(diagnostics, "diagnostic metric")
     if not moved:
-        return f"none of {total} moved (q = 0.05)"
+        return f"{units.none_of(diagnostics, 'diagnostic metric')} moved (q = 0.05)"
     shown = ", ".join(moved_text(row) for row in moved[:most])
     more = f", and {len(moved) - most} more" if most is not None and len(moved) > most else ""
     return f"{len(moved)} of {total} moved (q = 0.05): {shown}{more}"

@@ -102,7 +102,7 @@ def _sentence(record: RunRecord) -> str:
         text = "; ".join(f"{gate.label}: {gate.measured}, but {gate.limit} is required" for gate in deciding)
         return f"{STATUS_CLAUSES[manifest.status]}: {text}."
     others = "".join(f", {count}" for count in gate_counts(manifest.gates))
-    gates = f"none of {units.plural(len(manifest.gates), 'gate')} failed{others}"
+    gates = f"{units.none_of(len(manifest.gates), 'gate')} failed{others}"
     return first_sentence(f"{STATUS_CLAUSES[manifest.status]}: {gates}", enumerated(_main_figures(record)))
 
 

@@ -11,7 +11,7 @@ from chainmark.core import units
 from chainmark.core.accounts import Accounts, in_short
 from chainmark.core.comparison import Comparison, RunEntry, Side
 from chainmark.core.manifest import Gate, GateStatus, Incident, Status
-from chainmark.core.wording import enumerated
+from chainmark.core.wording import capitalised, enumerated
 from chainmark.report.blocks import (
     IN_FULL,
     Block,
@@ -98,7 +98,7 @@ def summary(comparison: Comparison) -> list[str]:
     if excluded:
         lines.append(f"Gates excluded {excluded} of {units.plural(len(runs), 'run')}. The reasons are below.")
     elif runs:
-        lines.append(f"None of {units.plural(len(runs), 'run')} was excluded.")
+        lines.append(f"{capitalised(units.none_of(len(runs), 'run'))} was excluded.")
     lines += _incident_lines([incident for run in runs for incident in run.incidents])
     lines += _difference_lines(comparison)
     return lines

@@ -73,7 +73,7 @@ def test_a_history_names_its_releases_and_its_figures() -> None:
     assert shown.model_dump(include={"tool_version", "title", "subtitle", "date", "sentence", "false_discoveries"}) == {
         "tool_version": "9.9", "title": "History of CometBFT", "date": "2026-01-05", "false_discoveries": 0.05,
         "subtitle": "profile cometbft/demo · 5 releases · 2026-01-01 to 2026-01-05",
-        "sentence": "None of 1 metric changed its level over 5 releases; v4 alone is not judged here; judge it with "
+        "sentence": "No metric changed its level over 5 releases; v4 alone is not judged here; judge it with "
         "`chainmark compare v3 v4`.",
     }  # fmt: skip
     assert shown.caveats.badges == ("PRINTED",)

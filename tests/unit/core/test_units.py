@@ -166,6 +166,7 @@ def test_scalars_are_printed_as_in_a_configuration_file() -> None:
 
 
 def test_counts_and_nouns_agree() -> None:
+    assert (units.none_of(3, "run"), units.none_of(1, "run")) == ("none of 3 runs", "no run")
     assert units.plural(1, "run") == "1 run"
     assert units.plural(12_345, "run") == "12,345 runs"
     assert units.count(-12_345) == "−12,345"

@@ -88,7 +88,7 @@ def _sentence(prediction: Prediction) -> str:
     if not changes:
         ends = dict.fromkeys([ids[0], ids[-1]])
         figures = [_with_interval(prediction, id_, rows[id_].cells[0].modelled, scales[id_]) for id_ in ends]
-        none = f"none of {units.plural(len(prediction.scenarios) - 1, 'what-if')} changes them visibly"
+        none = f"{units.none_of(len(prediction.scenarios) - 1, 'what-if')} changes them visibly"
         others = none if len(prediction.scenarios) > 1 else ""
         step = "simulate a change, such as `--rtt +20%`, or check the model with `chainmark explain`"
         return first_sentence(f"{base}: {enumerated(figures)}", others, next_step="" if others else step)
