@@ -25,6 +25,7 @@ from chainmark.lab import loading
 
 from tests.real.load_servers import Asked, Behaviour, Reply, self_signed, serving
 from tests.unit.cli.commands import chainmark as command
+from tests.unit.report.pages import unfolded
 from tests.unit.systems.mesh.scripted_server import chain
 
 PROFILE = """
@@ -89,6 +90,8 @@ def _everything(folder: Path, result: Result) -> Iterator[tuple[str, str]]:
         elif path.suffix == ".pdf":
             document = pypdfium2.PdfDocument(path)
             yield str(path), "".join(page.get_textpage().get_text_range() for page in document)
+        elif path.suffix == ".html":
+            yield str(path), unfolded(path.read_text(encoding="utf-8"))
         elif path.is_file() and path.name != "key.txt":
             yield str(path), path.read_bytes().decode(errors="replace")
 

@@ -43,7 +43,7 @@ from chainmark.store.files import json_bytes
 
 from tests.results import result_in
 from tests.unit.report.browser import page_without_complaints
-from tests.unit.report.pages import unpacked
+from tests.unit.report.pages import unfolded, unpacked
 from tests.unit.report.samples import sample
 
 VERDICTS = [Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.INVALID]
@@ -227,7 +227,7 @@ def hostile() -> Comparison:
 
 
 def test_hostile_text_stays_text() -> None:
-    page = document_of(hostile()).html()
+    page = unfolded(document_of(hostile()).html())
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert page.count("</script>") == 5

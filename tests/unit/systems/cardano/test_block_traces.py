@@ -22,6 +22,7 @@ from chainmark.trails.trace import LogLine, Trace
 from chainmark.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
+from tests.unit.report.pages import unfolded
 from tests.unit.store.trail_runs import Timelines, key_of, sealed
 
 HOSTILE = "</script><script>alert(1)</script>|`*_[x](y)&<img src=x onerror=y>\n# heading"
@@ -118,7 +119,7 @@ def test_no_line_of_the_terminal_is_too_wide(trace: Trace, width: int) -> None:
 def test_log_text_is_escaped(trace: Trace, tmp_path: Path) -> None:
     trace.log_lines = [LogLine(place="<b>", stage=0, file="f", line=7, text=HOSTILE, problem=HOSTILE)]
     hostile = trace.model_copy(update={"key": HOSTILE, "subject": HOSTILE, "stages": [HOSTILE, *trace.stages[1:]]})
-    page = trail_document(hostile).html()
+    page = unfolded(trail_document(hostile).html())
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert "\n# heading" not in trail_document(hostile).markdown().replace("```", "").split("heading\n", 1)[0]

@@ -25,7 +25,7 @@ from chainmark.trails.trace import Trace
 from chainmark.trails.trail import trails_of
 
 from tests.unit.report.browser import page_without_complaints
-from tests.unit.report.pages import drawn_rows
+from tests.unit.report.pages import drawn_rows, unfolded
 from tests.unit.report.samples import sample
 from tests.unit.report.test_renderings import pdf_text
 from tests.unit.store.trail_runs import Timelines, key_of, sealed
@@ -87,7 +87,7 @@ def terminal(comparison: Comparison, width: int = 120) -> str:
 
 
 def test_every_link_of_the_page_has_a_target(comparison: Comparison) -> None:
-    page = document_of(comparison).html()
+    page = unfolded(document_of(comparison).html())
     targets = re.findall(r'href="#([^"]+)"', page)
     assert {"life-0", "life-1"} <= set(targets)
     for target in targets:
@@ -97,16 +97,16 @@ def test_every_link_of_the_page_has_a_target(comparison: Comparison) -> None:
 
 
 def test_a_cdf_lists_the_blocks_of_its_tail(comparison: Comparison) -> None:
-    figure = document_of(comparison).html().split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
+    figure = unfolded(document_of(comparison).html()).split('id="chart-tx_latency_s-cdf"')[1].split("</figure>")[0]
     assert "slowest in v1.0:" in figure
     assert '<a href="#life-0">block 3 (3.100 s)</a>' in figure
     assert '<a href="#life-1">block 4 at node-4 (2.900 s)</a>' in figure
-    other = document_of(comparison).html().split('id="chart-tx_latency_s-shift"')[1].split("</figure>")[0]
+    other = unfolded(document_of(comparison).html()).split('id="chart-tx_latency_s-shift"')[1].split("</figure>")[0]
     assert "slowest" not in other
 
 
 def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, block_traces: list[Trace]) -> None:
-    page = document_of(comparison).html()
+    page = unfolded(document_of(comparison).html())
     block_timeline = html.unescape(page.split('<details id="life-1"')[1].split("</details>")[0])
     assert block_traces[1].command in block_timeline
     for place in block_traces[1].places:
@@ -118,7 +118,7 @@ def test_the_page_contains_the_timelines_of_its_blocks(comparison: Comparison, b
 
 def test_the_page_draws_timelines_and_breakdowns(comparison: Comparison, tmp_path: Path) -> None:
     """The script must find everything that the charts refer to in the comparison."""
-    page = document_of(comparison).html().replace("<details", "<details open")
+    page = unfolded(document_of(comparison).html()).replace("<details", "<details open")
     drawn = page_without_complaints(page, tmp_path)
     block_timeline = drawn.split('data-chart="life-0"')[1].split("<table")[0]
     marks = sum(second is not None for place in _tails(comparison).traces[0].places for second in place.seconds)
@@ -165,7 +165,7 @@ def test_hostile_names_are_escaped(comparison: Comparison) -> None:
     comparison.breakdowns[0].values[0] = HOSTILE
     tails = _tails(comparison)
     tails.traces[:] = [trace.model_copy(update={"key": HOSTILE, "label": HOSTILE}) for trace in tails.traces]
-    page = document_of(comparison).html()
+    page = unfolded(document_of(comparison).html())
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert document_of(comparison).pdf().startswith(b"%PDF")

@@ -21,7 +21,7 @@ from chainmark.systems.cardano.model.results import AdoptionCurve, Explanation, 
 
 from tests.results import result_in
 from tests.unit.report.browser import page_without_complaints
-from tests.unit.report.pages import unpacked
+from tests.unit.report.pages import unfolded, unpacked
 from tests.unit.systems.cardano.prediction_samples import (
     METHODS,
     WHATIFS,
@@ -284,7 +284,7 @@ def hostile() -> list[BaseModel]:
 @pytest.mark.parametrize("index", range(3))
 def test_hostile_text_is_escaped(index: int) -> None:
     document = hostile()[index]
-    page = document_of(document).html()
+    page = unfolded(document_of(document).html())
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert page.count("</script>") == 5

@@ -20,6 +20,7 @@ from chainmark.systems.cardano.model.modelled import (
 )
 from chainmark.systems.cardano.model.results import SIGNIFICANT_STANDARD_ERRORS, Modelled, Prediction, ScenarioFigure
 
+from tests.unit.report.pages import unfolded
 from tests.unit.systems.cardano.prediction_samples import catalogue, document_of, prediction
 from tests.unit.systems.cardano.test_prediction import squeezed, terminal
 
@@ -95,7 +96,7 @@ def test_an_insignificant_difference_is_not_a_number_in_any_format() -> None:
     ]
     document = forecast.model_copy(update={"rows": rows})
     shares = {f"{0.07773 / row.cells[0].modelled.value * 100.0:.1f}" for row in rows if row.cells[0].modelled.value}
-    page = document_of(document).html().split('id="source-data"', 1)[0]
+    page = unfolded(document_of(document).html()).split('id="source-data"', 1)[0]
     for text in (terminal(document, 140), document_of(document).markdown(), squeezed(page.rpartition("</style>")[2])):
         assert "7.77" not in text
         for share in shares:
