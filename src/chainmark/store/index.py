@@ -332,6 +332,9 @@ class Selection:
             return reference
         matches = list(takewhile(lambda name: name.startswith(reference), self._folders[begin:]))
         if not matches:
+            if reference in self._by_version:
+                hint = f"it is a version: `chainmark runs list {reference}` shows the IDs of its runs"
+                raise UsageError(f"no run has the ID `{reference}`", hint)
             raise UsageError(f"no run matches `{reference}`", self._hint(reference, [*self._folders, *self._versions]))
         if len(matches) > 1:
             names = ", ".join(matches[:_NAMED_MOST])

@@ -287,6 +287,14 @@ def test_an_unfinished_run_is_removed_if_its_process_id_was_reused(tmp_path: Pat
         remove_run(being_made.run_id, store)
 
 
+def test_a_version_in_place_of_an_id_is_called_so(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _sealed(store, "v1.0.1")
+    with pytest.raises(UsageError, match=r"no run has the ID `v1\.0\.1`") as caught:
+        remove_run("v1.0.1", store)
+    assert caught.value.hint == "it is a version: `chainmark runs list v1.0.1` shows the IDs of its runs"
+
+
 @pytest.mark.parametrize("reference", ["v1.0.11", "version:v1.0.11"])
 def test_the_nearest_version_is_suggested_for_a_mistyped_one(tmp_path: Path, reference: str) -> None:
     store = Store(tmp_path)
