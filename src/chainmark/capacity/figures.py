@@ -9,8 +9,11 @@ from statistics import median
 from chainmark.capacity.model import LevelKind, Phase, Step, StepCondition
 from chainmark.capacity.summaries import error_share
 from chainmark.core.load_report import Centile, Centiles, ConditionEntry, FixedLevel, Kind, StepEntry, StepFigures
-from chainmark.stats.estimable import has_upper_bound
+from chainmark.stats.estimable import fewest_for_upper_bound, has_upper_bound
 
+# The fewest due requests for which a step's centile is reported.
+FEWEST_FOR_P95 = fewest_for_upper_bound(0.95)
+FEWEST_FOR_P99 = fewest_for_upper_bound(0.99)
 _NOT_ESTIMABLE = Centile(value_s=None, missing="not estimable")
 _NEVER_ANSWERED = Centile(value_s=None, missing="never answered")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from chainmark.capacity.figures import FEWEST_FOR_P95, FEWEST_FOR_P99
 from chainmark.capacity.verdict import bare_level, level_text
 from chainmark.core import units
 from chainmark.core.load_report import (
@@ -19,7 +20,6 @@ from chainmark.core.load_report import (
 )
 from chainmark.report.blocks import TableCell, TableRow
 from chainmark.report.phrases import Emphasis
-from chainmark.stats.estimable import fewest_for_upper_bound
 
 KINDS: tuple[Kind, ...] = ("clients", "rate")
 KIND_NAMES: dict[Kind, str] = {"clients": "Concurrency", "rate": "Arrival rate"}
@@ -31,8 +31,8 @@ MS = units.DisplayUnit("ms", 1e3)
 _MOST_MS_DECIMALS = 3
 
 CENTILES_ARE = (
-    f"{units.NOT_ESTIMABLE}: p99 needs at least {fewest_for_upper_bound(0.99)} requests, p95 at least "
-    f"{fewest_for_upper_bound(0.95)}; the maximum is not substituted. {BEYOND}: so many requests had no correct "
+    f"{units.NOT_ESTIMABLE}: p99 needs at least {FEWEST_FOR_P99} requests, p95 at least {FEWEST_FOR_P95}; "
+    f"the maximum is not substituted. {BEYOND}: so many requests had no correct "
     "response that the percentile has no finite value."
 )
 ERRORS_ARE = (

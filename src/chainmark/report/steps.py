@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-
-from chainmark.stats.centiles import IntArray
+import numpy.typing as npt
 
 MARK = "\x01"  # JSON would escape it and a zero byte, so it contains neither
 _FIGURES = re.compile(r"(?<=\[)-?\d+\.\d+(?:,-?\d+\.\d+){7,}(?=\])")
@@ -25,7 +24,7 @@ _EXACT = 2**51  # below it a figure times a power of ten is rounded to the exact
 
 def in_steps(text: str) -> bytes:
     """JSON with its lists of eight decimal figures or more as differences, where that is exact."""
-    steps: list[IntArray] = [np.empty(0, dtype=np.int64)]
+    steps: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
     remaining = _FIGURES.sub(lambda match: _stepped(match[0], steps), text)
     signed = np.concatenate(steps).astype("<i8")
     folded = (signed << 1) ^ (signed >> 63)
@@ -33,7 +32,7 @@ def in_steps(text: str) -> bytes:
     return remaining.encode() + b"\0" + folded.view(np.uint8).reshape(-1, 8).T[:places].tobytes()
 
 
-def _stepped(figures: str, steps: list[IntArray]) -> str:
+def _stepped(figures: str, steps: list[npt.NDArray[np.int64]]) -> str:
     """The replacement of a list whose differences are appended to the others."""
     decimals = max(map(len, _DECIMALS.findall(figures)))
     values = np.fromstring(figures, sep=",") * 10.0**decimals
