@@ -14,6 +14,7 @@ from importlib import metadata, resources
 from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from chainmark.core import units
@@ -29,6 +30,8 @@ _OWN = "chainmark.report"
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _MOST_ELEMENTS = 1500  # of a chart: beyond it, a canvas is used instead of elements
 _EXACT = 1e15
+_WORD_BYTES = 4  # that base85 writes with five letters
+_LETTERS = np.frombuffer(b"".join(base64.b85encode(digit.to_bytes(4, "big"))[-1:] for digit in range(85)), np.uint8)
 
 
 def template_text(name: str, package: str = _OWN) -> str:
@@ -49,8 +52,18 @@ def packed(content: str | bytes, level: int = 7) -> Markup:
     times as long to save one per cent.
     """
     data = content.encode() if isinstance(content, str) else content
-    letters = base64.b85encode(gzip.compress(data, compresslevel=level, mtime=0)).replace(b"<", b",")
+    letters = _base85(gzip.compress(data, compresslevel=level, mtime=0)).replace(b"<", b",")
     return Markup(letters.decode())  # noqa: S704 - nothing in it ends a script
+
+
+def _base85(data: bytes) -> bytes:
+    """What `base64.b85encode` returns, which takes 15 times as long: 0.15 s per MB."""
+    padding = -len(data) % _WORD_BYTES
+    words = np.frombuffer(data + bytes(padding), ">u4").astype(np.uint32)
+    digits = np.empty((len(words), _WORD_BYTES + 1), np.uint8)
+    for place in reversed(range(_WORD_BYTES + 1)):
+        words, digits[:, place] = np.divmod(words, np.uint32(85))
+    return _LETTERS[digits].tobytes()[: digits.size - padding]
 
 
 def source_hash(text: str) -> Markup:

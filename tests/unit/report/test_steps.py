@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainmark.report.page import packed
 from chainmark.report.steps import MARK, in_steps
 
 from tests.unit.report.pages import written_out
@@ -18,6 +21,13 @@ FIGURES = st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.decimal
 def test_any_json_round_trips(document: dict[str, object]) -> None:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     assert written_out(in_steps(text)) == text
+
+
+@given(st.binary())
+def test_a_compressed_part_is_base85_that_any_reader_decodes(content: bytes) -> None:
+    letters = str(packed(content))
+    assert "<" not in letters
+    assert gzip.decompress(base64.b85decode(letters.replace(",", "<"))) == content
 
 
 def test_a_long_list_is_stored_as_its_differences() -> None:
