@@ -63,12 +63,14 @@ def _noise(report: AAReport) -> Table:
 
 def _row(row: NoiseRow) -> TableRow:
     def shown(value: float) -> str:
-        return units.plain_percent(value, decimals=1) if row.is_relative else units.quantity(value, row.unit)
+        if row.is_relative:
+            return units.plain_percent(value, decimals=1)
+        return units.tidy_quantity(value, row.unit, is_change=True)
 
     return row_of(
         f"{row.label}, {row.statistic}",
         TableCell(units.quantity(row.mean, row.unit)),
         TableCell(shown(row.deviation)),
         TableCell(f"{shown(row.low)} … {shown(row.high)}"),
-        TableCell(shown(row.margin)),
+        TableCell(units.plain_percent(row.margin) if row.is_relative else shown(row.margin)),
     )
