@@ -151,6 +151,19 @@ def test_page_one_of_the_pdf_has_the_verdict_and_every_gating_figure(verdict: Ve
                 assert figure in page
 
 
+def test_long_names_of_the_sides_do_not_push_the_outcomes_out_of_the_pdf_table(tmp_path: Path) -> None:
+    comparison = sample()
+    sides = {
+        name: side.model_copy(update={"label": f"v0.38.17 with goleveldb ({name})"})
+        for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate))
+    }
+    page = pdf_text(document_of(comparison.model_copy(update=sides)).pdf(), tmp_path).split("\f")[0]
+    lines = [line.replace("\u200b", "").replace("\u00a0", " ") for line in page.splitlines()]
+    for row in RowMaker(comparison).rows():
+        if row.gating:
+            assert any(row.change in line and row.outcome in line for line in lines), row.label
+
+
 def test_a_command_in_a_text_is_code_in_the_pdf(tmp_path: Path) -> None:
     """Readers of a PDF expect no Markdown marks, wherever a text names a command."""
     texts = [f"run `chainmark {number}` < 5 % of the time" for number in range(6)]
